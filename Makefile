@@ -1,0 +1,48 @@
+# make demo   set everything up, then learn, evaluate and draw on the embedded data (about a minute the first time)
+# make test   set everything up, then run every check that CI runs
+# make bench  the speed benchmarks, as ratios against plain twins and peers
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+DATA := $(wildcard ../shared/data)
+export STREAMHASH_DATA ?= $(if $(DATA),$(abspath $(DATA)))
+# Two test processes share the machine's cores, so that each keeps its kernels to one.
+export OPENBLAS_NUM_THREADS ?= 1
+
+.PHONY: demo test lint check bench format clean
+
+demo: .venv/user
+	$(BIN)/streamhash demo
+
+test: lint check
+
+lint: .venv/developer
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: .venv/developer
+	$(BIN)/pytest -n 2 --dist worksteal
+
+bench: .venv/developer
+	for program in benchmarks/*.py; do $(BIN)/python $$program || exit 1; done
+
+format: .venv/developer
+	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.venv/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "streamhash needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --upgrade pip
+
+.venv/user: .venv/bin/python pyproject.toml
+	$(BIN)/pip install --quiet --editable '.[all]'
+	touch $@
+
+.venv/developer: .venv/bin/python pyproject.toml
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	touch $@ .venv/user

@@ -1,0 +1,36 @@
+"""Everything that streamhash raises on purpose, in one tree.
+
+    StreamhashError
+    ├── InputError (also a ValueError)          an argument, parameter or array that cannot be used
+    │   └── NotStartedError                     a model asked for codes before it has seen data;
+    │                                           lives in ``base.py``, as it is scikit-learn's
+    │                                           NotFittedError too
+    ├── FileError (also a ValueError)           a file that is corrupt, foreign or of a newer version
+    ├── MissingDataError (also a FileNotFoundError)   a data set that is not on this machine
+    └── MissingPartError (also an ImportError)  an optional part that is not installed
+
+Each message names the place and the argument, what came, what is wanted, and the next step. The
+command line prints it as one line and exits with code 2.
+"""
+
+__all__ = ["FileError", "InputError", "MissingDataError", "MissingPartError", "StreamhashError"]
+
+
+class StreamhashError(Exception):
+    """The root of the tree: catch this to catch all that streamhash raises on purpose."""
+
+
+class InputError(StreamhashError, ValueError):
+    """An argument, a parameter or an array that cannot be used."""
+
+
+class FileError(StreamhashError, ValueError):
+    """A file that is corrupt, foreign, or written by a newer version."""
+
+
+class MissingDataError(StreamhashError, FileNotFoundError):
+    """A data set that is not on this machine and could not be fetched."""
+
+
+class MissingPartError(StreamhashError, ImportError):
+    """An optional part of streamhash that is not installed."""

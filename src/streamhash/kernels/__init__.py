@@ -1,0 +1,1 @@
+"""Compiled loops, each beside the plain NumPy twin that says what it computes."""

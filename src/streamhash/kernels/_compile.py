@@ -1,0 +1,47 @@
+"""How kernels are compiled: once for this machine, cached on disk, and announced.
+
+``@kernel`` is ``numba.njit`` with the settings shared by all. When numba really compiles (that is,
+finds nothing in its cache on disk), a line is logged as a warning on ``streamhash.kernels``, so
+that a person sees why the first call takes seconds. Silence it with
+``logging.getLogger("streamhash.kernels").setLevel(logging.ERROR)``.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+from numba.core import event
+
+__all__ = ["kernel"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+log = logging.getLogger("streamhash.kernels")
+
+
+def kernel(function: F) -> F:
+    """Compile a loop at its first call, without the interpreter's lock, cached on disk."""
+    compiled: F = numba.njit(cache=True, nogil=True, fastmath=True)(function)
+    return compiled
+
+
+class _Announce(event.Listener):  # type: ignore[misc]
+    """Says so when one of our kernels is compiled; the kernels it calls are part of it."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+
+    def on_start(self, event: Any) -> None:
+        function = event.data["dispatcher"].py_func
+        if self._depth == 0 and function.__module__.startswith("streamhash."):
+            log.warning(
+                "streamhash: compiling %s for this machine (only the first time)",
+                function.__name__,
+            )
+        self._depth += 1
+
+    def on_end(self, event: Any) -> None:  # noqa: ARG002
+        self._depth -= 1
+
+
+event.register("numba:compile", _Announce())

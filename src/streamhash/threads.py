@@ -1,0 +1,101 @@
+"""How many cores are used, and how work is spread over them.
+
+Work is always cut into the same blocks, each block is computed by one thread with single-threaded
+BLAS, and every block writes its own part of the result: so the outcome is the same, bit for bit,
+for any number of threads. ``STREAMHASH_THREADS`` or ``set_threads`` change the number.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+from streamhash.errors import InputError
+
+__all__ = ["get_threads", "run_blocks", "set_threads", "single_threaded_blas"]
+
+_chosen: int | None = None
+
+
+def get_threads() -> int:
+    """Return the number of threads in use: as set, else ``STREAMHASH_THREADS``, else all cores."""
+    if _chosen is not None:
+        return _chosen
+    from_environment = os.environ.get("STREAMHASH_THREADS", "")
+    if from_environment:
+        if not from_environment.isdigit() or int(from_environment) < 1:
+            raise InputError(
+                f"STREAMHASH_THREADS={from_environment!r}: expected a number from 1 up; "
+                "unset it to use all cores."
+            )
+        return int(from_environment)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def set_threads(n: int | None) -> None:
+    """Use ``n`` threads from now on; ``None`` goes back to the environment's number."""
+    global _chosen
+    if n is not None and n < 1:
+        raise InputError(f"set_threads: n={n} is less than 1; pass None to use all cores.")
+    _chosen = n
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="streamhash")
+
+
+def run_blocks(work: Callable[[Any], Any], blocks: Iterable[Any]) -> None:
+    """Call ``work`` on every block, on as many threads as are set; errors reach the caller."""
+    todo = list(blocks)
+    threads = min(get_threads(), len(todo))
+    if threads <= 1:
+        for block in todo:
+            work(block)
+    else:
+        for _ in _pool(threads).map(work, todo):
+            pass
+
+
+class _BlasLimit:
+    """BLAS at one thread while anyone needs it: the first to enter sets it, the last restores."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._limit: Any = None
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                self._limit = _controller().limit(limits=1, user_api="blas")
+            self._users += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._limit.restore_original_limits()
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+_blas = _BlasLimit()
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Keep NumPy's BLAS to one thread inside the block (safe to nest and to share)."""
+    _blas.enter()
+    try:
+        yield
+    finally:
+        _blas.leave()
