@@ -16,12 +16,14 @@ from numba.core import event
 __all__ = ["kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+# Sums may be re-associated, so that they vectorise; NaN and infinity keep their meaning.
+FAST = {"reassoc", "contract", "nsz", "arcp"}
 log = logging.getLogger("streamhash.kernels")
 
 
 def kernel(function: F) -> F:
     """Compile a loop at its first call, without the interpreter's lock, cached on disk."""
-    compiled: F = numba.njit(cache=True, nogil=True, fastmath=True)(function)
+    compiled: F = numba.njit(cache=True, nogil=True, fastmath=FAST)(function)
     return compiled
 
 

@@ -1,0 +1,54 @@
+"""streamhash: supervised online hashing.
+
+Learn k-bit codes from a labelled stream, encode items into a few bytes, search them by Hamming
+distance, and measure how good the codes are. Names are loaded when they are first used, so that
+``import streamhash`` is quick.
+
+>>> import streamhash
+>>> hasher = streamhash.SDOH(n_bits=16, random_state=0)
+"""
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+# Where each public name lives. The lists of names are the public surface, and tested as such.
+_ROOMS = {
+    "streamhash.hashers": ["LSH", "SDOH"],
+    "streamhash.base": ["NotStartedError", "OnlineHasher", "load"],
+    "streamhash.codes": ["pack", "unpack"],
+    "streamhash.errors": [
+        "FileError",
+        "InputError",
+        "MissingDataError",
+        "MissingPartError",
+        "StreamhashError",
+    ],
+    "streamhash.metrics": [
+        "Retrieval",
+        "area_under_curve",
+        "evaluate",
+        "mean_average_precision",
+        "precision_at_ranks",
+        "precision_within_radius",
+    ],
+    "streamhash.pipeline": ["StreamPipeline"],
+    "streamhash.search": ["HammingIndex"],
+    "streamhash.threads": ["get_threads", "set_threads"],
+}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'streamhash' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})
