@@ -23,7 +23,8 @@ log = logging.getLogger("streamhash.kernels")
 
 def kernel(function: F) -> F:
     """Compile a loop at its first call, without the interpreter's lock, cached on disk."""
-    compiled: F = numba.njit(cache=True, nogil=True, fastmath=FAST)(function)
+    # error_model: a check for division by zero would keep loops from vectorising.
+    compiled: F = numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")(function)
     return compiled
 
 
