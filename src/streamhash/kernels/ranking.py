@@ -1,0 +1,178 @@
+"""Rankings by Hamming distance, seen from the queries: who is similar, how far, at which rank.
+
+Average precision needs no sort. Counting the items at each distance tells where each group of
+equal distance begins; within a group, items rank in the order in which the database holds them.
+"""
+
+# numba's cache notices a change of this file, not of hamming.py: touch it after editing that.
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamhash.kernels._compile import kernel
+from streamhash.kernels.hamming import (
+    CHUNK,
+    Buffer,
+    Counts,
+    Words,
+    by_blocks,
+    measure,
+    plain_distances,
+)
+
+__all__ = ["Side", "count_by_distance", "plain_count_by_distance", "plain_walk", "walk"]
+
+
+class Side(NamedTuple):
+    """The queries, or the items: their codes, and what makes two of them similar.
+
+    With rows in ``masks``, two are similar when they share a bit of them; else when ``labels`` are
+    equal.
+    """
+
+    words: Words  # (n_words, n)
+    labels: Counts  # (n,)
+    masks: Words  # (n_mask_words, n)
+
+
+@kernel
+def _compare(queries: Side, q: int, items: Side, first: int, n: int, similar: Buffer) -> None:
+    """1 for each of the ``n`` items after ``first`` that is similar to query ``q``, else 0."""
+    if len(items.masks) == 0:
+        label, labels = queries.labels[q], items.labels[first : first + n]
+        for j in range(n):
+            similar[j] = labels[j] == label
+    else:
+        similar[:n] = 0
+        for w in range(len(items.masks)):
+            mask, row = queries.masks[w, q], items.masks[w, first : first + n]
+            for j in range(n):
+                similar[j] |= (row[j] & mask) != 0
+
+
+def count_by_distance(queries: Side, items: Side) -> Counts:
+    """Count dissimilar (0) and similar (1) items at each distance: (n_queries, 2, bits + 1)."""
+    counts = np.zeros((queries.words.shape[1], 2, 64 * len(items.words) + 1), np.int32)
+    by_blocks(len(counts), lambda start, stop: _count(queries, items, start, stop, counts))
+    return counts
+
+
+@kernel
+def _count(queries: Side, items: Side, start: int, stop: int, counts: Counts) -> None:
+    n_items, n_buckets = items.words.shape[1], np.uint32(counts.shape[2])
+    distances, similar = np.empty(CHUNK, np.uint32), np.empty(CHUNK, np.uint32)
+    for q in range(start, stop):
+        tally = counts[q].ravel()  # dissimilar, then similar
+        for first in range(0, n_items, CHUNK):
+            n = min(CHUNK, n_items - first)
+            measure(queries.words, q, items.words, first, n, distances)
+            _compare(queries, q, items, first, n, similar)
+            for j in range(n):
+                distances[j] += n_buckets * similar[j]
+            for j in range(n):
+                tally[distances[j]] += 1
+
+
+def plain_count_by_distance(queries: Side, items: Side) -> Counts:
+    """Do as ``count_by_distance``, plainly."""
+    n_buckets = 64 * len(items.words) + 1
+    return np.array(
+        [
+            [np.bincount(distances[similar == side], minlength=n_buckets) for side in (0, 1)]
+            for distances, similar in _plain_pairs(queries, items)
+        ],
+        np.int32,
+    )
+
+
+def _plain_pairs(
+    queries: Side, items: Side
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.bool]]]:
+    for q, distances in enumerate(plain_distances(queries.words, items.words)):
+        if len(items.masks):
+            shared = queries.masks[:, q : q + 1] & items.masks
+            yield distances, np.any(shared != 0, axis=0)
+        else:
+            yield distances, items.labels == queries.labels[q]
+
+
+def walk(
+    queries: Side, items: Side, cutoffs: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], Counts, Counts]:
+    """Rank the items of every query by distance, ties in their given order, and look at the top.
+
+    For each query and each of the rising ``cutoffs``: the sum of (similar items up to here) / rank
+    over the similar items ranked within it, (n_queries, n_cutoffs), and their number. Also returns
+    what ``count_by_distance`` does.
+    """
+    n_queries, n_items = queries.words.shape[1], items.words.shape[1]
+    counts = np.zeros((n_queries, 2, 64 * len(items.words) + 1), np.int32)
+    sums = np.zeros((n_queries, len(cutoffs) + 1))  # the last column: beyond all cutoffs
+    hits = np.zeros((n_queries, len(cutoffs) + 1), np.int32)
+    column = np.searchsorted(cutoffs, np.arange(n_items + 1)).astype(np.int32)  # of each rank
+    by_blocks(
+        n_queries,
+        lambda start, stop: _walk(queries, items, start, stop, column, sums, hits, counts),
+    )
+    return sums[:, :-1].cumsum(axis=1), hits[:, :-1].cumsum(axis=1, dtype=np.int32), counts
+
+
+@kernel
+def _walk(
+    queries: Side,
+    items: Side,
+    start: int,
+    stop: int,
+    column: Counts,
+    sums: NDArray[np.float64],
+    hits: Counts,
+    counts: Counts,
+) -> None:
+    n_items, n_buckets = items.words.shape[1], counts.shape[2]
+    distances, similar = np.empty(CHUNK, np.uint32), np.empty(CHUNK, np.uint32)
+    # Of the similar items, in their order: the distance, and the place among all that are as far.
+    hit_distance, hit_place = np.empty(n_items + 1, np.uint32), np.empty(n_items + 1, np.int32)
+    items_before, hits_before = np.empty(n_buckets, np.int64), np.empty(n_buckets, np.int64)
+    for q in range(start, stop):
+        seen, found = counts[q, 0], counts[q, 1]
+        n_hits = np.uint64(0)
+        for first in range(0, n_items, CHUNK):
+            n = min(CHUNK, n_items - first)
+            measure(queries.words, q, items.words, first, n, distances)
+            _compare(queries, q, items, first, n, similar)
+            for j in range(n):
+                distance = distances[j]
+                hit_distance[n_hits] = distance  # kept only if similar: cheaper than a branch
+                hit_place[n_hits] = seen[distance] = seen[distance] + 1
+                n_hits += similar[j]
+        for i in range(n_hits):
+            found[hit_distance[i]] += 1
+        n_before = n_found = 0
+        for distance in range(n_buckets):
+            items_before[distance], hits_before[distance] = n_before, n_found
+            n_before += seen[distance]
+            n_found += found[distance]
+            seen[distance] -= found[distance]  # from here on: the dissimilar
+        for i in range(n_hits):
+            distance = hit_distance[i]
+            rank = items_before[distance] + hit_place[i]
+            hits_before[distance] += 1
+            sums[q, column[rank]] += hits_before[distance] / rank
+            hits[q, column[rank]] += 1
+
+
+def plain_walk(
+    queries: Side, items: Side, cutoffs: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], Counts, Counts]:
+    """Do as ``walk``, by sorting."""
+    sums, hits = [], []
+    ranks = np.arange(1, items.words.shape[1] + 1)
+    for distances, similar in _plain_pairs(queries, items):
+        ranked = similar[np.argsort(distances, kind="stable")]
+        found = ranked.cumsum()
+        hits.append(found[cutoffs - 1])
+        sums.append(np.cumsum(ranked * found / ranks)[cutoffs - 1])
+    return np.array(sums), np.array(hits, np.int32), plain_count_by_distance(queries, items)
