@@ -1,16 +1,15 @@
 """Everything that streamhash raises on purpose, in one tree.
 
     StreamhashError
-    ├── InputError (also a ValueError)          an argument, parameter or array that cannot be used
-    │   └── NotStartedError                     a model asked for codes before it has seen data;
-    │                                           lives in ``base.py``, as it is scikit-learn's
-    │                                           NotFittedError too
-    ├── FileError (also a ValueError)           a file that is corrupt, foreign or of a newer version
-    ├── MissingDataError (also a FileNotFoundError)   a data set that is not on this machine
-    └── MissingPartError (also an ImportError)  an optional part that is not installed
+    ├── InputError            (a ValueError)         an argument, parameter or array of no use
+    │   └── NotStartedError   (a NotFittedError)     codes asked for before any data was learned
+    ├── FileError             (a ValueError)         a file corrupt, foreign or of a newer version
+    ├── MissingDataError      (a FileNotFoundError)  a data set that is not on this machine
+    └── MissingPartError      (an ImportError)       an optional part that is not installed
 
 Each message names the place and the argument, what came, what is wanted, and the next step. The
-command line prints it as one line and exits with code 2.
+command line prints it as one line and exits with code 2. NotStartedError lives in ``base.py``,
+since scikit-learn, which defines NotFittedError, is slow to import.
 """
 
 __all__ = ["FileError", "InputError", "MissingDataError", "MissingPartError", "StreamhashError"]

@@ -11,13 +11,16 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 from streamhash.errors import InputError
 
 __all__ = ["get_threads", "run_blocks", "set_threads", "single_threaded_blas"]
+
+Block = TypeVar("Block")
+Result = TypeVar("Result")
 
 _chosen: int | None = None
 
@@ -50,16 +53,13 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="streamhash")
 
 
-def run_blocks(work: Callable[[Any], Any], blocks: Iterable[Any]) -> None:
-    """Call ``work`` on every block, on as many threads as are set; errors reach the caller."""
+def run_blocks(work: Callable[[Block], Result], blocks: Iterable[Block]) -> list[Result]:
+    """Call ``work`` on every block, on as many threads as are set; results in their order."""
     todo = list(blocks)
     threads = min(get_threads(), len(todo))
     if threads <= 1:
-        for block in todo:
-            work(block)
-    else:
-        for _ in _pool(threads).map(work, todo):
-            pass
+        return [work(block) for block in todo]
+    return list(_pool(threads).map(work, todo))
 
 
 class _BlasLimit:

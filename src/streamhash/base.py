@@ -1,0 +1,345 @@
+"""What every hasher has in common: the contract between a method and the rest of the house.
+
+A method is one class with three verbs, and holds only its mathematics:
+
+    _start(X, y)    the first stage has come: set up what is learned (W_ and the like)
+    _learn(X, y)    learn from one stage
+    _project(X)     the real values whose signs are the bits
+
+``OnlineHasher`` does the rest: it checks what comes in, cuts the stream into stages, counts, packs
+bits, saves and loads. When anything goes wrong on the way, the model is as it was before the call;
+for that a method *replaces* the arrays it has learned and never writes into them.
+"""
+
+import copy
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from streamhash import storage
+from streamhash.codes import Codes, code_bytes, pack
+from streamhash.errors import FileError, InputError
+from streamhash.labels import as_numpy, check_labels
+from streamhash.parameters import Rule, Whole, check_parameters
+from streamhash.threads import run_blocks, single_threaded_blas
+
+__all__ = ["Matrix", "NotStartedError", "OnlineHasher", "StreamPart", "Streaming", "new_generator"]
+
+Matrix = NDArray[np.float32]
+T = TypeVar("T", bound="Streaming")
+
+# Rows are projected in blocks of this many, and the last block is filled up with zeros to a
+# multiple of ROW_TILE: BLAS then treats every row alike, and a row's code does not depend on its
+# neighbours in the call.
+BLOCK = 2048
+ROW_TILE = 64
+
+
+class NotStartedError(InputError, NotFittedError):  # type: ignore[misc]
+    """A model was asked for codes before it has seen any data."""
+
+
+class Streaming(BaseEstimator):  # type: ignore[misc]
+    """An estimator that learns piece by piece, and can be saved, loaded and rolled back."""
+
+    rules: ClassVar[Mapping[str, Rule]] = {}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write parameters and all that was learned into one file, for ``load`` to go on from."""
+        arrays: storage.Arrays = {}
+        storage.write(path, "model", {"model": storage.describe(self, arrays, "model")}, arrays)
+
+    @classmethod
+    def load(cls: type[T], path: str | os.PathLike[str]) -> T:
+        """Read what ``save`` wrote. The model goes on exactly where it stopped."""
+        header, arrays = storage.read(path, "model")
+        known = {known.__name__: known for known in (*_descendants(Streaming), cls)}
+        try:
+            model = storage.rebuild(header["model"], arrays, known)
+        except FileError as error:
+            raise FileError(f"{os.fspath(path)}: {error}") from error
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise FileError(
+                f"{os.fspath(path)}: the model in it is incomplete ({error!r}); save it again."
+            ) from error
+        if not isinstance(model, cls):
+            raise FileError(
+                f"{os.fspath(path)}: holds a {type(model).__name__}, not a {cls.__name__}; "
+                "load it with streamhash.load."
+            )
+        return model
+
+    def _check_parameters(self) -> None:
+        check_parameters(type(self).__name__, self.get_params(deep=False), self.rules)
+
+    def _check_features(self, X: Any, place: str, *, first: bool, min_rows: int = 1) -> Any:
+        """Return X as float32, dense or CSR, finite and of the width this model was started with.
+
+        Rows stay sparse until their stage comes, so that memory stays bounded.
+        """
+        if not first and not hasattr(self, "n_features_in_"):
+            raise NotStartedError(
+                f"{place}: this {type(self).__name__} has not seen any data; "
+                "call partial_fit or fit first."
+            )
+        try:
+            with np.errstate(over="ignore"):  # what float32 cannot hold is refused as infinite
+                return validate_data(
+                    self,
+                    as_numpy(X),
+                    reset=first,
+                    accept_sparse="csr",
+                    dtype=np.float32,
+                    order="C",
+                    ensure_min_samples=min_rows,
+                )
+        except ValueError as error:
+            reason = str(error).splitlines()[0].rstrip(".:")
+            raise InputError(f"{place}: {reason}; {_next_step(reason)}") from error
+
+
+def _next_step(reason: str) -> str:
+    if "is expecting" in reason:
+        return "pass the features this model was started with, or start a new model."
+    if "NaN" in reason or "infinity" in reason:
+        return "leave out or fill in such rows first."
+    if "0 sample" in reason:
+        return "pass at least one row."
+    if "1D array" in reason:
+        return "Reshape your data to 2-d, one row an instance: X.reshape(1, -1) for a single one."
+    return "pass a 2-d array of numbers, one row an instance."
+
+
+class StreamPart(TransformerMixin, Streaming):  # type: ignore[misc]
+    """A feature map learned from the stream, used inside hashers and in a StreamPipeline.
+
+    A part fills in ``learn_rows(X)`` and ``map_rows(X)``, on dense float32 rows checked before.
+    """
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Learn from the next rows of the stream."""
+        place = f"{type(self).__name__}.partial_fit"
+        self._check_parameters()
+        X = self._check_features(X, place, first=not hasattr(self, "n_features_in_"))
+        self.learn_rows(_dense(X))
+        return self
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Forget all, then learn from these rows."""
+        _forget(self)
+        return self.partial_fit(X, y)
+
+    def transform(self, X: Any) -> Matrix:
+        """Map rows."""
+        place = f"{type(self).__name__}.transform"
+        return self.map_rows(_dense(self._check_features(X, place, first=False)))
+
+    def learn_rows(self, X: Matrix) -> None:
+        """Learn from dense rows that were checked before."""
+        raise NotImplementedError
+
+    def map_rows(self, X: Matrix) -> Matrix:
+        """Map dense rows that were checked before."""
+        raise NotImplementedError
+
+
+class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming):  # type: ignore[misc]
+    """The base of all hashers; see the module's text for what a method fills in.
+
+    Class facts, read by the checks, the command line and the documentation: ``needs_labels``,
+    ``multi_label``, ``reference`` (authors and venue), ``year``, and ``settings``, the published
+    settings by data set.
+    """
+
+    needs_labels: ClassVar[bool] = True
+    multi_label: ClassVar[bool] = False
+    reference: ClassVar[str] = ""
+    year: ClassVar[int] = 0
+    settings: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    rules: ClassVar[Mapping[str, Rule]] = {"n_bits": Whole(1, 1024), "batch_size": Whole(1)}
+
+    n_bits: int
+    batch_size: int
+    random_state: Any
+
+    @classmethod
+    def published(
+        cls, data: str, *, n_bits: int = 64, random_state: Any = None, **changes: Any
+    ) -> Self:
+        """Make a hasher with the settings its authors published for a data set."""
+        if data not in cls.settings:
+            known = ", ".join(map(repr, cls.settings)) or "none"
+            raise InputError(
+                f"{cls.__name__}.published: no published settings for {data!r}; known: {known}. "
+                f"{cls.__name__}(n_bits={n_bits}) has defaults for any data."
+            )
+        return cls(n_bits=n_bits, random_state=random_state, **{**cls.settings[data], **changes})
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from the next piece of the stream.
+
+        Pieces longer than ``batch_size`` are cut into stages of that size; a shorter piece is a
+        stage of its own. If the piece is refused, the model stays as it was, bit for bit.
+
+        Parameters
+        ----------
+        X : array-like, data frame, sparse matrix or torch tensor of shape (n, d)
+        y : labels of any type (n,), or a 0/1 matrix (n, classes) for several labels an instance
+        """
+        return self._stream(X, y, "partial_fit", anew=False)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Forget all that was learned, then learn from X as a whole stream."""
+        return self._stream(X, y, "fit", anew=True)
+
+    def project(self, X: Any) -> Matrix:
+        """Return the real values (n, k) whose signs are the bits."""
+        X = self._check_features(X, f"{type(self).__name__}.project", first=False, min_rows=0)
+        projections = np.empty((X.shape[0], self.n_bits), np.float32)
+        self._fill(X, projections, lambda values: values)
+        return projections
+
+    def transform(self, X: Any) -> Codes:
+        """Return packed codes, uint8 of shape (n, ⌈k/8⌉): bit = projection > 0."""
+        X = self._check_features(X, f"{type(self).__name__}.transform", first=False, min_rows=0)
+        codes = np.empty((X.shape[0], code_bytes(self.n_bits)), np.uint8)
+        self._fill(X, codes, pack)
+        return codes
+
+    # What a method fills in -------------------------------------------------------------------
+
+    # y is an array (n,), or a uint8 matrix (n, classes) if the method is multi_label, or None if it
+    # needs no labels.
+
+    def _start(self, X: Matrix, y: Any) -> None:
+        raise NotImplementedError
+
+    def _learn(self, X: Matrix, y: Any) -> None:
+        raise NotImplementedError
+
+    def _project(self, X: Matrix) -> Matrix:
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------------------------------
+
+    def _stream(self, X: Any, y: Any, verb: str, *, anew: bool) -> Self:
+        place = f"{type(self).__name__}.{verb}"
+        self._check_parameters()
+        before = _snapshot(self).__dict__
+        try:
+            if anew:
+                _forget(self)
+            first = not hasattr(self, "n_features_in_")
+            X = self._check_features(X, place, first=first)
+            labels = self._check_labels(y, X.shape[0], place)
+            with single_threaded_blas():
+                for rows in _stages(X.shape[0], self.batch_size):
+                    stage = _dense(X[rows]), None if labels is None else labels[rows]
+                    if first:
+                        self.n_samples_seen_, self.n_stages_ = 0, 0
+                        self._start(*stage)
+                        first = False
+                    self._learn(*stage)
+                    self.n_samples_seen_ += len(stage[0])
+                    self.n_stages_ += 1
+            self._refuse_divergence(before, place)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def _check_labels(self, y: Any, n: int, place: str) -> NDArray[Any] | None:
+        if not self.needs_labels:
+            return None
+        if y is None:
+            raise InputError(
+                f"{place}: requires y to be passed, but the target y is None; "
+                f"{type(self).__name__} learns from labels: pass one a row."
+            )
+        labels = check_labels(y, n, place=place)
+        if labels.ndim == 2 and not self.multi_label:
+            raise InputError(
+                f"{place}: {type(self).__name__} is defined for one label a row, but y came with "
+                f"shape {labels.shape}; use a method with multi_label = True, such as SDOH."
+            )
+        return labels
+
+    def _refuse_divergence(self, before: Mapping[str, Any], place: str) -> None:
+        for name, value in storage.learned(self).items():
+            is_new_float = isinstance(value, np.ndarray) and value is not before.get(name)
+            if is_new_float and value.dtype.kind == "f" and not np.isfinite(value).all():
+                raise InputError(
+                    f"{place}: learning from this piece left {name} without finite values; "
+                    "look for extreme values in X, or lower the learning rate."
+                )
+
+    def _fill(self, X: Any, out: NDArray[Any], finish: Any) -> None:
+        def one_block(start: int) -> None:
+            rows = _dense(X[start : start + BLOCK])
+            missing = -len(rows) % ROW_TILE
+            filled = np.pad(rows, ((0, missing), (0, 0))) if missing else rows
+            out[start : start + len(rows)] = finish(self._project(filled)[: len(rows)])
+
+        with single_threaded_blas():
+            run_blocks(one_block, range(0, X.shape[0], BLOCK))
+
+    @property
+    def _n_features_out(self) -> int:
+        return code_bytes(self.n_bits)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = self.needs_labels
+        tags.target_tags.multi_output = self.multi_label
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def new_generator(random_state: Any) -> np.random.Generator:
+    """Make the source of random numbers of a model: a seed, a RandomState, or None for any."""
+    if random_state is None or isinstance(random_state, int | np.integer):
+        return np.random.default_rng(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return np.random.default_rng(random_state.integers(2**63))
+    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _dense(X: Any) -> Matrix:
+    rows: Matrix = X.toarray() if hasattr(X, "toarray") else X
+    return rows
+
+
+def _stages(n: int, size: int) -> Iterator[slice]:
+    return (slice(start, min(start + size, n)) for start in range(0, n, size))
+
+
+def _forget(model: Streaming) -> None:
+    for name in storage.learned(model):
+        delattr(model, name)
+
+
+def _snapshot(value: Any) -> Any:
+    """Copy a model and its parts, to be put back; arrays are shared, as nobody writes in them."""
+    if isinstance(value, Streaming):
+        twin = copy.copy(value)
+        for name, item in vars(value).items():
+            setattr(twin, name, _snapshot(item))
+        return twin
+    if isinstance(value, list):
+        return [_snapshot(item) for item in value]
+    return copy.deepcopy(value) if isinstance(value, np.random.Generator) else value
+
+
+def _descendants(cls: type[Any]) -> Iterator[type[Any]]:
+    for child in cls.__subclasses__():
+        yield child
+        yield from _descendants(child)

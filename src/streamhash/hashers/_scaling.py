@@ -1,0 +1,75 @@
+"""Centre and scale learned online, so that a method need not know the units of the features."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamhash.base import Matrix, StreamPart
+from streamhash.parameters import Choice
+
+__all__ = ["CenterScale"]
+
+
+class CenterScale(StreamPart):
+    """Take off the running mean, then scale: online, and exactly scale-free.
+
+    Mean and mean squared distance from it are those of all rows so far, gathered in float64 by
+    merging each piece with what was before (Chan, Golub and LeVeque 1979). Features times 1024, or
+    divided by it, give the same output to the last bit.
+
+    Parameters
+    ----------
+    center : bool, default=True
+        Take off the running mean.
+    scale : "rms", "unit" or None, default="rms"
+        Divide by the root mean square distance from the mean; or bring each row to unit length
+        (a row of zeros stays so); or neither.
+
+    Attributes
+    ----------
+    n_rows_ : int
+        Rows so far.
+    mean_ : array (d,)
+        Their mean, float64.
+    spread_ : float
+        Their mean squared distance from it.
+    """
+
+    n_rows_: int
+    mean_: NDArray[np.float64]
+    spread_: float
+
+    rules = {  # noqa: RUF012
+        "center": Choice(True, False),
+        "scale": Choice("rms", "unit", None),
+    }
+
+    def __init__(self, *, center: bool = True, scale: str | None = "rms") -> None:
+        self.center = center
+        self.scale = scale
+
+    def learn_rows(self, X: Matrix) -> None:
+        """Merge the mean and spread of these rows (n, d) into the running ones."""
+        n_before = getattr(self, "n_rows_", 0)
+        n = n_before + len(X)
+        mean = X.mean(axis=0, dtype=np.float64)
+        spread = float(np.square(X - mean).sum() / len(X))
+        if n_before:
+            shift = mean - self.mean_
+            share = len(X) / n
+            mean = self.mean_ + share * shift
+            between = share * (1 - share) * float(shift @ shift)
+            spread = (1 - share) * self.spread_ + share * spread + between
+        self.n_rows_, self.mean_, self.spread_ = n, mean, spread
+
+    def map_rows(self, X: Matrix) -> Matrix:
+        """Centre and scale rows (n, d)."""
+        if self.center:
+            X = X - self.mean_.astype(np.float32)
+        if self.scale == "rms":
+            X = X / np.float32(self.spread_**0.5 or 1.0)
+        elif self.scale == "unit":
+            lengths: Any = np.sqrt(np.einsum("ij,ij->i", X, X))[:, None]
+            X = np.divide(X, lengths, out=np.zeros_like(X), where=lengths > 0)
+        return X

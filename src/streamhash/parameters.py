@@ -1,0 +1,100 @@
+"""What a parameter may be, said once, and one wording for every parameter error."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Protocol
+
+from streamhash.errors import InputError
+
+__all__ = ["Choice", "Maybe", "Number", "Rule", "Whole", "check_parameters"]
+
+
+class Rule(Protocol):
+    """Says whether a value is allowed, and in words what is."""
+
+    def allows(self, value: Any) -> bool:
+        """Whether ``value`` keeps the rule."""
+
+    def __str__(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number from ``low`` to ``high``, both included."""
+
+    low: int
+    high: int | None = None
+
+    def allows(self, value: Any) -> bool:
+        """Whether ``value`` keeps the rule."""
+        return (
+            type(value) is not bool
+            and isinstance(value, Integral)
+            and int(value) >= self.low
+            and (self.high is None or int(value) <= self.high)
+        )
+
+    def __str__(self) -> str:
+        upper = "up" if self.high is None else f"to {self.high}"
+        return f"a whole number from {self.low} {upper}"
+
+
+@dataclass(frozen=True)
+class Number:
+    """A finite number greater than ``above``."""
+
+    above: float = -math.inf
+
+    def allows(self, value: Any) -> bool:
+        """Whether ``value`` keeps the rule."""
+        return (
+            type(value) is not bool
+            and isinstance(value, Real)
+            and math.isfinite(value)
+            and float(value) > self.above
+        )
+
+    def __str__(self) -> str:
+        return "a number" if self.above == -math.inf else f"a number greater than {self.above:g}"
+
+
+class Choice:
+    """One of a few values."""
+
+    def __init__(self, *options: Any) -> None:
+        self.options = options
+
+    def allows(self, value: Any) -> bool:
+        """Whether ``value`` keeps the rule."""
+        return any(type(value) is type(option) and value == option for option in self.options)
+
+    def __str__(self) -> str:
+        return "one of " + ", ".join(map(repr, self.options))
+
+
+@dataclass(frozen=True)
+class Maybe:
+    """None, or what another rule allows."""
+
+    rule: Rule
+
+    def allows(self, value: Any) -> bool:
+        """Whether ``value`` keeps the rule."""
+        return value is None or self.rule.allows(value)
+
+    def __str__(self) -> str:
+        return f"None or {self.rule}"
+
+
+def check_parameters(owner: str, values: Mapping[str, Any], rules: Mapping[str, Rule]) -> None:
+    """Raise an InputError for the first value that breaks its rule.
+
+    >>> check_parameters("SDOH", {"n_bits": 0}, {"n_bits": Whole(1, 1024)})
+    Traceback (most recent call last):
+    streamhash.errors.InputError: SDOH: n_bits=0 must be a whole number from 1 to 1024.
+    """
+    for name, rule in rules.items():
+        if not rule.allows(values[name]):
+            raise InputError(f"{owner}: {name}={values[name]!r} must be {rule}.")

@@ -1,0 +1,179 @@
+"""Saved files: one zip holding ``header.json`` and ``.npy`` arrays; versioned, never pickled.
+
+Any zip and NumPy can open such a file in fifty years. Every member carries a checksum, the file is
+written beside its place and renamed into it, and equal contents give equal bytes. ``describe`` and
+``rebuild`` turn an estimator (its parameters and what it has learned, parts within parts too) into
+such a header and back.
+"""
+
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import streamhash
+from streamhash.errors import FileError, InputError
+
+__all__ = ["FORMAT_VERSION", "describe", "learned", "read", "rebuild", "write"]
+
+FORMAT_VERSION = 1
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # a fixed date in the archive, so that equal models are equal files
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def write(
+    path: str | os.PathLike[str], kind: str, header: Mapping[str, Any], arrays: Arrays
+) -> None:
+    """Write a file of this ``kind`` whole or not at all."""
+    place = Path(path)
+    top = {"streamhash": kind, "version": FORMAT_VERSION, "written_by": streamhash.__version__}
+    members = {"header.json": json.dumps({**top, **header}, indent=1).encode()}
+    for name, array in arrays.items():
+        buffer = io.BytesIO()
+        np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=False)
+        members[f"{name}.npy"] = buffer.getvalue()
+    try:
+        handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+    except OSError as error:
+        raise FileError(
+            f"{place}: cannot be written ({error.strerror}); choose a folder that exists and that "
+            "you may write to."
+        ) from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+                for name, content in members.items():
+                    archive.writestr(zipfile.ZipInfo(name, _EPOCH), content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, place)  # noqa: PTH105
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], Arrays]:
+    """Read a file of this ``kind``: its header and its arrays."""
+    place = Path(path)
+    wanted = f"expected a streamhash {kind} file"
+    try:
+        with zipfile.ZipFile(place) as archive:
+            header = json.loads(archive.read("header.json"))
+            if not isinstance(header, dict) or header.get("streamhash") != kind:
+                found = header.get("streamhash") if isinstance(header, dict) else None
+                raise FileError(f"{place}: {wanted}, but this is {found or 'another file'}.")
+            if header["version"] > FORMAT_VERSION:
+                raise FileError(
+                    f"{place}: written by streamhash {header['written_by']} in format "
+                    f"{header['version']}, this version reads up to {FORMAT_VERSION}; "
+                    "upgrade streamhash."
+                )
+            arrays = {
+                name.removesuffix(".npy"): np.lib.format.read_array(
+                    io.BytesIO(archive.read(name)), allow_pickle=False
+                )
+                for name in archive.namelist()
+                if name.endswith(".npy")
+            }
+    except OSError as error:
+        raise FileError(f"{place}: cannot be read ({error.strerror}); check the path.") from error
+    except FileError:
+        raise
+    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, NotImplementedError) as error:
+        raise FileError(
+            f"{place}: {wanted}, but it is corrupt or foreign ({error}); save it again."
+        ) from error
+    return header, arrays
+
+
+def learned(estimator: Any) -> dict[str, Any]:
+    """Return what an estimator has learned: by scikit-learn's rule, the names that end in ``_``."""
+    return {
+        name: value
+        for name, value in vars(estimator).items()
+        if name.endswith("_") and not name.startswith("_")
+    }
+
+
+def describe(value: Any, arrays: Arrays, place: str) -> Any:
+    """Turn a value into JSON, putting the arrays in it into ``arrays`` under their ``place``."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        arrays[place] = value
+        return {"array": place}
+    if isinstance(value, list | tuple | np.ndarray):
+        kind = {np.ndarray: "objects", tuple: "tuple"}.get(type(value), "list")
+        return {kind: [describe(item, arrays, f"{place}.{i}") for i, item in enumerate(value)]}
+    if isinstance(value, dict):
+        return {"dict": {k: describe(v, arrays, f"{place}.{k}") for k, v in value.items()}}
+    if isinstance(value, np.random.Generator):
+        return {"generator": value.bit_generator.state}
+    if isinstance(value, np.random.RandomState):
+        return None  # a shared source of seeds: what was drawn from it is in the learned state
+    if hasattr(value, "get_params"):
+        return {
+            "class": type(value).__name__,
+            "parameters": {
+                name: describe(item, arrays, f"{place}.parameters.{name}")
+                for name, item in value.get_params(deep=False).items()
+            },
+            "learned": {
+                name: describe(item, arrays, f"{place}.{name}")
+                for name, item in learned(value).items()
+            },
+        }
+    raise InputError(
+        f"save: {place} is a {type(value).__name__}, which cannot be saved without pickling; "
+        "use numbers, strings, arrays or streamhash parts."
+    )
+
+
+def rebuild(description: Any, arrays: Arrays, classes: Mapping[str, type]) -> Any:
+    """Undo ``describe``; ``classes`` are the only ones that a file may name."""
+    if not isinstance(description, dict):
+        return description
+    if "array" in description:
+        return arrays[description["array"]]
+    if "generator" in description:
+        state = description["generator"]
+        bits = getattr(np.random, str(state["bit_generator"]))()
+        bits.state = state
+        return np.random.Generator(bits)
+    if "dict" in description:
+        return {k: rebuild(v, arrays, classes) for k, v in description["dict"].items()}
+    if "class" in description:
+        return _rebuild_estimator(description, arrays, classes)
+    ((kind, items),) = description.items()
+    values = [rebuild(item, arrays, classes) for item in items]
+    if kind == "objects":
+        return np.array(values, dtype=object)
+    return tuple(values) if kind == "tuple" else values
+
+
+def _rebuild_estimator(
+    description: dict[str, Any], arrays: Arrays, classes: Mapping[str, type]
+) -> Any:
+    name = description["class"]
+    if name not in classes:
+        raise FileError(
+            f"holds a {name}, which is not known here; import the module that defines it first, "
+            f"or upgrade streamhash. Known: {', '.join(sorted(classes))}."
+        )
+    parameters = description["parameters"]
+    estimator = classes[name](
+        **{key: rebuild(value, arrays, classes) for key, value in parameters.items()}
+    )
+    for key, value in description["learned"].items():
+        setattr(estimator, key, rebuild(value, arrays, classes))
+    return estimator

@@ -1,0 +1,50 @@
+"""Every method through every shared check, and through scikit-learn's own."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from streamhash import LSH, SDOH, AnchorMap, CenterScale, StreamPipeline
+from streamhash.checks import ALL_CHECKS, check_hasher
+from streamhash.hashers import METHODS
+
+HASHERS = {
+    **{method.__name__: method(n_bits=16, random_state=0) for method in METHODS.values()},
+    "SDOH(kernel)": SDOH(n_bits=16, kernel=50, random_state=0),
+    "SDOH.published": SDOH.published("mnist", n_bits=16, random_state=0, max_steps=20),
+    "StreamPipeline": StreamPipeline(
+        [CenterScale(scale="unit"), AnchorMap(40)], SDOH(n_bits=16, random_state=0)
+    ),
+}
+RAW = "the published settings take the features as they are, as the authors' program does"
+EXEMPT = {("SDOH.published", "scales_do_not_matter"): RAW}
+
+
+@pytest.mark.parametrize("check", ALL_CHECKS)
+@pytest.mark.parametrize("name", HASHERS)
+def test_hasher_keeps_the_contract(name, check):
+    if reason := EXEMPT.get((name, check)):
+        pytest.skip(reason)
+    ALL_CHECKS[check](HASHERS[name])
+
+
+# scikit-learn's own checks; nothing is exempted.
+@parametrize_with_checks([method(n_bits=16) for method in METHODS.values()])
+def test_hasher_is_a_scikit_learn_estimator(estimator, check):
+    check(estimator)
+
+
+def test_a_broken_hasher_is_caught():
+    class Forgetful(LSH):
+        """Begins anew at every stage, as the released programs of OSH and SketchHash do."""
+
+        def _learn(self, X, y):
+            self._start(X, y)
+            super()._learn(X, y)
+
+    with pytest.raises(AssertionError):
+        ALL_CHECKS["learning_carries_over"](Forgetful(n_bits=8, random_state=0))
+
+
+def test_an_exemption_must_name_a_check():
+    with pytest.raises(ValueError, match="no check is called typo"):
+        check_hasher(LSH(), exempt={"typo": "why"})
