@@ -1,15 +1,33 @@
-"""Data: a person's own files, the field's splits and preparation, and streams."""
+"""Data: sets by name, a person's own files, the field's splits and preparation, and streams.
 
+>>> from streamhash.data import load_data, pieces, split
+>>> digits = load_data("digits")
+>>> parts = split(digits.y, queries_per_class=10, stream=1000)
+>>> stream = pieces(digits.X[parts.stream], digits.y[parts.stream], size=250)
+>>> [X.shape for X, y in stream]
+[(250, 64), (250, 64), (250, 64), (250, 64)]
+"""
+
+from streamhash.data.cards import Card
+from streamhash.data.download import fetch
+from streamhash.data.folders import cache_folder
 from streamhash.data.normalise import centre_unit
+from streamhash.data.sets import DataSet, available, load_data
 from streamhash.data.splits import Split, split, split_unseen
 from streamhash.data.streams import pieces
 from streamhash.data.synthetic import SyntheticStream
 from streamhash.data.tables import read_table
 
 __all__ = [
+    "Card",
+    "DataSet",
     "Split",
     "SyntheticStream",
+    "available",
+    "cache_folder",
     "centre_unit",
+    "fetch",
+    "load_data",
     "pieces",
     "read_table",
     "split",
