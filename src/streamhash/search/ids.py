@@ -1,0 +1,67 @@
+"""Ids of items: whole numbers from 0 up, or strings; checked, and in the form that files hold."""
+
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamhash.errors import InputError
+from streamhash.labels import as_numpy
+
+__all__ = ["MISSING", "check_ids", "from_bytes", "kind", "to_bytes"]
+
+LARGEST = np.iinfo(np.int64).max
+MISSING = {"whole numbers": -1, "strings": None}  # what stands where a search finds no item
+
+
+def kind(ids: NDArray[Any]) -> str:
+    """Whether ids are "whole numbers" or "strings"."""
+    return "strings" if ids.dtype == object else "whole numbers"
+
+
+def check_ids(ids: Any, *, place: str) -> NDArray[Any]:
+    """Return ids as an array (n,) of int64, or of Python strings; say what is wrong."""
+    ids = as_numpy(ids)
+    if hasattr(ids, "__array__"):
+        array = np.asarray(ids)
+    elif isinstance(ids, Iterable) and not isinstance(ids, str | bytes):
+        array = np.fromiter(ids, object)
+    else:
+        array = np.array(ids, object)
+    if array.ndim != 1:
+        raise InputError(f"{place}: ids={ids!r} is not a list of ids; pass one id an item.")
+    if array.dtype.kind not in "iu":
+        values = array.tolist()
+        if values and all(isinstance(value, str) for value in values):
+            return np.fromiter(map(str, values), object, len(values))
+        for value in values:
+            if isinstance(value, bool) or not isinstance(value, Integral):
+                raise InputError(
+                    f"{place}: ids hold {value!r}; pass whole numbers from 0 up, or strings, "
+                    "but not both."
+                )
+    if len(array) and not (array.min() >= 0 and array.max() <= LARGEST):
+        raise InputError(
+            f"{place}: ids from {array.min()} to {array.max()} came; pass whole numbers from 0 to "
+            f"{LARGEST}, or strings."
+        )
+    return array.astype(np.int64)
+
+
+def to_bytes(strings: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Lay strings end to end: any length, any character, and no pickle."""
+    encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
+    return {
+        "id_bytes": np.frombuffer(b"".join(encoded), np.uint8),
+        "id_ends": np.cumsum([len(part) for part in encoded], dtype=np.int64),
+    }
+
+
+def from_bytes(arrays: dict[str, NDArray[Any]]) -> list[str]:
+    """Undo ``to_bytes``."""
+    text, ends = arrays["id_bytes"].tobytes(), arrays["id_ends"].tolist()
+    starts = [0, *ends[:-1]]
+    parts = (text[start:end] for start, end in zip(starts, ends, strict=True))
+    return [part.decode("utf-8", "surrogatepass") for part in parts]
