@@ -209,6 +209,8 @@ class TestText:
         X, y = read_table("t.csv")
         assert np.array_equal(X, np.float32([[1, 2], [np.nan, np.nan]]), equal_nan=True)
         assert y.tolist() == ["x;y", "z"]
+        write("first.csv", "\ufefflabel,a\ncat,1\n")
+        assert read_table("first.csv")[1].tolist() == ["cat"]
 
     def test_beyond_float32_is_infinite(self):
         write("t.csv", "1e300,-1e300,inf\n")
@@ -234,6 +236,7 @@ class TestText:
             ("a,b\n1,2\n3\n", FileError, "t.csv has 1 cells in line 3 and 2 in its first; save"),
             ("", FileError, "read_table: t.csv is empty; save at least one row."),
             ("a,b,label\n", InputError, "t.csv is empty, of shape (0, 2); save at least one row"),
+            ("a,a\n1,2\n", InputError, "t.csv has several columns called 'a'; give each its own"),
             ("label\n1\n", InputError, "t.csv has no columns beside 'label'; save the features"),
             ("a,label\n1,2\n3,\n", InputError, "t.csv has no label in row 2; fill it in or drop"),
             (b"a,b\n\xff\xfe,1\n", FileError, "t.csv cannot be read as .csv ('utf-8' codec"),
@@ -304,6 +307,12 @@ class TestParquet:
         X, y = read_table("t.parquet", column="kind")
         assert X.tolist() == [[1], [2], [3]]
         assert y.tolist() == ["cat", "dog", "cat"]
+
+    def test_multi_label_lists(self):
+        save_parquet("t.parquet", {"a": [1.0, 2.0], "label": [[1, 0], [1, 1]]})
+        X, y = read_table("t.parquet")
+        assert X.tolist() == [[1], [2]]
+        assert y.tolist() == [[1, 0], [1, 1]]
 
     @pytest.mark.parametrize(
         ("columns", "message"),

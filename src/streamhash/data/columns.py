@@ -1,5 +1,6 @@
 """What files of named columns share: which column holds the labels, and labels from text."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,11 @@ def choose_columns(
     names: list[str], column: str | None, find_labels: bool, path: Path
 ) -> tuple[list[str], str | None]:
     """Return the names of the feature columns, in order, and that of the label column or None."""
+    name, times = Counter(names).most_common(1)[0] if names else ("", 0)
+    if times > 1:
+        raise InputError(
+            f"read_table: {path} has several columns called {name!r}; give each its own name."
+        )
     label = column
     if column is None and find_labels:
         label = next((name for name in LABEL_NAMES if name in names), None)
@@ -49,7 +55,7 @@ def as_labels(values: Sequence[Any], path: Path) -> NDArray[Any]:
             str(number) == str(value) for number, value in zip(numbers, values, strict=True)
         )
         return np.array(numbers, np.int64) if whole else np.array(values)
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, TypeError):
         return np.array(values)
 
 

@@ -37,7 +37,8 @@ def read_table(
     - ``.parquet`` (needs pyarrow): as ``.csv``; but if there is a column of lists of numbers, then
       that one is the feature matrix, and plain columns beside it are left out.
 
-    Labels are one a row, or a multi-label matrix (n, C) of 0 and 1 in ``.npy`` and ``.npz``.
+    Labels are one a row, or a multi-label matrix (n, C) of 0 and 1 in ``.npy`` and ``.npz``
+    (in ``.parquet`` a column of lists).
     Features are float32, and as stored in ``.npy``. Pickled objects are never loaded. NaN and
     infinities pass: the hasher judges them.
 
