@@ -1,1 +1,35 @@
-"""To be filled."""
+"""Experiments: the papers' protocol, result rows, tables, figures and one page that shows them.
+
+>>> from streamhash.bench import run_cell
+>>> row = run_cell("lsh", "digits", n_bits=16, seed=0)
+>>> row["queries"], row["database"], row["instances"]
+(300, 1497, 1497)
+"""
+
+from streamhash.bench.plan import Plan, find_method, make_hasher, plan_cell
+from streamhash.bench.report import have_figures, write_report
+from streamhash.bench.rows import ROWS_FILE, Row, append_row, latest, read_rows, row_key, to_json
+from streamhash.bench.runner import run_cell, run_plan
+from streamhash.bench.summary import summarise
+from streamhash.bench.table import markdown_table, rich_table
+
+__all__ = [
+    "ROWS_FILE",
+    "Plan",
+    "Row",
+    "append_row",
+    "find_method",
+    "have_figures",
+    "latest",
+    "make_hasher",
+    "markdown_table",
+    "plan_cell",
+    "read_rows",
+    "rich_table",
+    "row_key",
+    "run_cell",
+    "run_plan",
+    "summarise",
+    "to_json",
+    "write_report",
+]

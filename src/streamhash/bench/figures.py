@@ -1,0 +1,170 @@
+"""The figures of a report, drawn by matplotlib from result rows.
+
+Each is a ``Figure`` of matplotlib with light colours, which ``picture.py`` turns into PNG files and
+into SVG whose colours follow the page.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamhash.bench.colours import GRID, INK, OTHER_PAIRS, SIMILAR_PAIRS, line_styles
+from streamhash.bench.summary import Line
+from streamhash.errors import MissingPartError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_curves", "draw_distances", "draw_precision"]
+
+LABEL_GAP = 0.055  # least distance of two labels, as a share of the axes' height
+
+
+def draw_curves(lines: Sequence[Line]) -> "Figure":
+    """Draw mAP against instances seen: mean over the seeds, and their range as a band."""
+    figure = _new_figure(5.4, 3.5)
+    axes = figure.subplots()
+    ends = []
+    for line, style in zip(lines, line_styles(lines), strict=True):
+        x = [at["instances"] for at in line.rows[0]["curve"]]
+        values = np.array([[at["map"] for at in row["curve"]] for row in line.rows], float)
+        axes.plot(x, values.mean(axis=0), **style)
+        if len(values) > 1:
+            low, high = values.min(axis=0), values.max(axis=0)
+            axes.fill_between(x, low, high, color=style["color"], alpha=0.18, linewidth=0)
+        ends.append((line.label, x[-1], float(values.mean(axis=0)[-1]), style["color"]))
+    axes.set(xlabel="instances seen", ylabel="mean average precision", xlim=(0, None))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    _finish(axes, ends)
+    return figure
+
+
+def draw_precision(lines: Sequence[Line]) -> "Figure":
+    """Draw the precision among the first R results, mean over the seeds."""
+    figure = _new_figure(5.4, 3.5)
+    axes = figure.subplots()
+    ends = []
+    for line, style in zip(lines, line_styles(lines), strict=True):
+        points = sorted(_precisions(line))
+        ranks, values = [rank for rank, _ in points], [value for _, value in points]
+        axes.plot(ranks, values, **style)
+        ends.append((line.label, ranks[-1], values[-1], style["color"]))
+    axes.set(xlabel="R, results looked at", ylabel="precision among the first R", xlim=(0, None))
+    _finish(axes, ends)
+    return figure
+
+
+def draw_distances(lines: Sequence[Line]) -> "Figure":
+    """Draw how far similar and dissimilar pairs lie apart, before learning and after."""
+    learned = [line for line in lines if line.method != "lsh"]
+    panels = [("before learning: random projections", _shares(lines[0], "before"))]
+    panels += [(f"after learning: {line.label}", _shares(line, "after")) for line in learned]
+    n_columns = min(len(panels), 3)
+    n_rows = -(-len(panels) // n_columns)
+    figure = _new_figure(10.8, 2.9 * n_rows)
+    grid = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
+    for axes, (title, shares) in zip(grid.flat, panels, strict=False):
+        _draw_pairs(axes, title, shares)
+    for axes in grid.flat[len(panels) :]:
+        axes.remove()
+    for axes in grid[:, 0]:
+        axes.set_ylabel("share of pairs")
+        axes.set_ylim(0, None)  # once all panels are drawn, as they share the axis
+    _name_pairs(grid.flat[0])
+    return figure
+
+
+def _new_figure(width: float, height: float) -> "Figure":
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingPartError(
+            'figures need matplotlib, which is not installed; run pip install "streamhash[plots]".'
+        ) from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _precisions(line: Line) -> Iterator[tuple[int, float]]:
+    for metric in line.rows[0]["metrics"]:
+        rank = metric.removeprefix("precision@")
+        mean = line.mean(metric)
+        if rank.isdigit() and mean is not None:
+            yield int(rank), mean
+
+
+def _shares(line: Line, when: str) -> dict[str, NDArray[np.float64]]:
+    """Return the share of pairs at each distance, over all seeds."""
+    shares = {}
+    for kind in ("similar", "dissimilar"):
+        counts = np.sum([row["distances"][when][kind] for row in line.rows], axis=0)
+        shares[kind] = counts / max(1, counts.sum())
+    return shares
+
+
+def _draw_pairs(axes: "Axes", title: str, shares: dict[str, NDArray[np.float64]]) -> None:
+    for kind, colour in (("dissimilar", OTHER_PAIRS), ("similar", SIMILAR_PAIRS)):
+        share = shares[kind]
+        edges = np.arange(len(share) + 1) - 0.5
+        axes.stairs(share, edges, fill=True, color=colour, alpha=0.25)
+        axes.stairs(share, edges, color=colour, linewidth=1.6, label=f"{kind} pairs")
+        mean = float(np.arange(len(share)) @ share)
+        axes.axvline(mean, color=colour, linewidth=1.1, linestyle=(0, (3, 2)))
+    axes.set_title(title, loc="left", fontsize=10, color=INK)
+    axes.set(xlabel="Hamming distance", xlim=(-0.5, len(share) - 0.5))
+    _tidy(axes)
+
+
+def _name_pairs(axes: "Axes") -> None:
+    legend = axes.legend(frameon=False, loc="upper left", handlelength=1.2, reverse=True)
+    for text in legend.get_texts():
+        text.set_color(INK)
+
+
+def _tidy(axes: "Axes") -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(GRID)
+    axes.grid(axis="y", color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(colors=INK, length=0)
+    for label in (axes.xaxis.label, axes.yaxis.label):
+        label.set_color(INK)
+
+
+def _finish(axes: "Axes", ends: Sequence[tuple[str, float, float, str]]) -> None:
+    """Give a plot of lines its frame, from 0 up, and each line its name at its end."""
+    _tidy(axes)
+    height = min(1.0, math.ceil(axes.get_ylim()[1] * 10) / 10)  # to the next tenth, at most 1
+    axes.set_ylim(0, height)
+    ends = sorted(ends, key=lambda end: end[2])
+    places = _spread([y for _, _, y, _ in ends], height)
+    for (name, x, y, colour), at in zip(ends, places, strict=True):
+        place: dict[str, Any] = {"xycoords": "data", "textcoords": axes.get_yaxis_transform()}
+        axes.annotate(
+            name,
+            (x, y),
+            (1.02, at),
+            va="center",
+            color=INK,
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.8, "shrinkB": 2},
+            **place,
+        )
+
+
+def _spread(heights: list[float], top: float) -> list[float]:
+    """Move labels at rising heights apart until none covers another."""
+    gap = LABEL_GAP * top
+    places: list[float] = []
+    for height in heights:
+        places.append(max(height, places[-1] + gap) if places else height)
+    overhang = places[-1] - top if places else 0.0
+    if overhang <= 0:
+        return places
+    shifted = [places[-1] - overhang]
+    for place in reversed(places[:-1]):
+        shifted.append(min(place, shifted[-1] - gap))
+    return shifted[::-1]

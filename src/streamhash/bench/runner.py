@@ -1,0 +1,171 @@
+"""Run one cell: learn from the stream, look at checkpoints, measure at the end."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+import streamhash
+from streamhash.base import OnlineHasher
+from streamhash.bench.machine import describe_machine
+from streamhash.bench.plan import Plan, plan_cell
+from streamhash.bench.rows import Row
+from streamhash.codes import Codes
+from streamhash.data import DataSet, centre_unit, split
+from streamhash.hashers import LSH
+from streamhash.metrics import Retrieval, area_under_curve, evaluate, mean_average_precision
+
+__all__ = ["checkpoint_positions", "run_cell", "run_plan"]
+
+Progress = Callable[[int], None]
+WARM_UP_ROWS = 50
+CONVENTIONS = {
+    "ties": "index: items at equal distance stand in database order, which is random",
+    "map": "divided by all relevant items; queries without any are dropped",
+    "map@1000": "divided by the relevant items among the 1000; queries without any are dropped",
+    "precision@h2": "0 for a query without any item within distance 2",
+    "auc": "mean of mAP over the checkpoints, of which the first is the end of the first stage",
+    "distances": "before = LSH with the same features, bits and seed; after = the whole stream",
+    "seconds": "learn = whole stream; encode, evaluate = once, at the end; compilation left out",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Arena:
+    """Features and labels of the three parts of a split; the stream is the database's start."""
+
+    database: NDArray[np.float32]
+    database_labels: NDArray[Any]
+    queries: NDArray[np.float32]
+    query_labels: NDArray[Any]
+    n_stream: int
+
+    def encode(self, hasher: OnlineHasher) -> tuple[Codes, Any, Codes, Any]:
+        """Return codes and labels, in the order that the metrics take them."""
+        return (
+            hasher.transform(self.queries),
+            self.query_labels,
+            hasher.transform(self.database),
+            self.database_labels,
+        )
+
+
+@dataclass
+class Clock:
+    """Adds up processor and wall seconds by what they were spent on."""
+
+    seconds: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    @contextmanager
+    def measure(self, what: str) -> Iterator[None]:
+        """Count the time inside the block as spent on ``what``."""
+        cpu, wall = time.process_time(), time.perf_counter()
+        yield
+        spent = self.seconds.setdefault(what, {"cpu": 0.0, "wall": 0.0})
+        spent["cpu"] += time.process_time() - cpu
+        spent["wall"] += time.perf_counter() - wall
+
+
+def run_cell(
+    method: str,
+    data: DataSet | str | Path,
+    n_bits: int,
+    seed: int = 0,
+    *,
+    on_progress: Progress | None = None,
+    **choices: Any,
+) -> Row:
+    """Plan a cell (``choices`` are those of ``plan_cell``), run it and return its result row."""
+    return run_plan(plan_cell(method, data, n_bits, seed, **choices), on_progress)
+
+
+def run_plan(plan: Plan, on_progress: Progress | None = None) -> Row:
+    """Run a planned cell; ``on_progress`` is told the instances learned at each checkpoint."""
+    arena = _set_up(plan)
+    hasher = plan.hasher()
+    _warm_up(hasher, arena)
+    clock = Clock()
+    curve: list[dict[str, float]] = []
+    done = 0
+    for stop in checkpoint_positions(arena.n_stream, hasher.batch_size, plan.checkpoints):
+        with clock.measure("learn"):
+            hasher.partial_fit(arena.database[done:stop], arena.database_labels[done:stop])
+        done = stop
+        if done < arena.n_stream:
+            value = mean_average_precision(*arena.encode(hasher))
+            curve.append({"instances": done, "map": value})
+        if on_progress is not None:
+            on_progress(done)
+    with clock.measure("encode"):
+        coded = arena.encode(hasher)
+    with clock.measure("evaluate"):
+        metrics = evaluate(*coded)
+    curve.append({"instances": done, "map": metrics["map"]})
+    instances, values = zip(*((at["instances"], at["map"]) for at in curve), strict=True)
+    metrics["auc"] = area_under_curve(instances, values)
+    before = LSH(plan.n_bits, random_state=plan.seed).fit(arena.database[: arena.n_stream])
+    return {
+        **plan.identity(),
+        "database": len(arena.database),
+        "queries": len(arena.queries),
+        "instances": hasher.n_samples_seen_,
+        "metrics": metrics,
+        "curve": curve,
+        "distances": {
+            "before": _distances(arena.encode(before), plan.n_bits),
+            "after": _distances(coded, plan.n_bits),
+        },
+        "seconds": clock.seconds,
+        "conventions": CONVENTIONS,
+        "version": streamhash.__version__,
+        "machine": describe_machine(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": plan.command(),
+    }
+
+
+def checkpoint_positions(n: int, batch_size: int, count: int) -> list[int]:
+    """Return after how many instances to look: after the first stage, evenly on, and at the end.
+
+    Positions are ends of stages, so that looking never cuts a stage in two.
+
+    >>> checkpoint_positions(1000, batch_size=100, count=4)
+    [100, 400, 700, 1000]
+    >>> checkpoint_positions(250, batch_size=100, count=10)
+    [100, 200, 250]
+    """
+    n_stages = -(-n // batch_size)
+    # With one look, it is the last: the one that is measured in full.
+    stages = np.linspace(1, n_stages, count) if count > 1 else [n_stages]
+    return sorted({min(round(stage) * batch_size, n) for stage in stages})
+
+
+def _set_up(plan: Plan) -> Arena:
+    X, y = plan.data.X, plan.data.y
+    if plan.features == "centre_unit":
+        (X,) = centre_unit(X, mean_from="all")
+    parts = split(y, queries_per_class=plan.queries_per_class, stream=plan.stream, seed=plan.seed)
+    database, queries = parts.database, parts.queries
+    return Arena(X[database], y[database], X[queries], y[queries], plan.stream)
+
+
+def _warm_up(hasher: OnlineHasher, arena: Arena) -> None:
+    """Compile or load the kernels before time is taken."""
+    rows = slice(min(WARM_UP_ROWS, arena.n_stream))
+    twin = clone(hasher).partial_fit(arena.database[rows], arena.database_labels[rows])
+    codes, labels = twin.transform(arena.database[rows]), arena.database_labels[rows]
+    evaluate(codes, labels, codes, labels)
+
+
+def _distances(coded: tuple[Codes, Any, Codes, Any], n_bits: int) -> dict[str, list[int]]:
+    """Count query-database pairs at each distance 0..n_bits, similar ones and others."""
+    similar, dissimilar = Retrieval(*coded).histograms()
+    counts = {"similar": similar, "dissimilar": dissimilar}
+    return {name: values[: n_bits + 1].tolist() for name, values in counts.items()}
