@@ -165,8 +165,8 @@ def _weigh(
         for j in range(n_columns):
             D = max(length + other_lengths[j] - half * a[j], zero)
             T[j] = one + D * (inverse_similar if s[j] else inverse_other)
-        if is_diagonal:
-            T[i] = one
+        if is_diagonal:  # the pair of an item with itself has no weight
+            T[i] = np.inf
         sum_u, sum_a, sum_c = np.float32(0), np.float32(0), np.float32(0)
         if form == 0:
             for j in range(n_columns):
@@ -186,9 +186,9 @@ def _weigh(
                 a[j] = T[j] * (p_similar if s[j] else p_other)
                 c[j] = one
                 sum_u += one / T[j]
-        if is_diagonal:  # the pair of an item with itself does not count
+        if is_diagonal:
             a[i], c[i] = zero, zero
-            sum_u -= one
+            T[i] = one
         for j in range(n_columns):
             sum_a += a[j]
             sum_c += c[j]
