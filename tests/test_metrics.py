@@ -1,7 +1,10 @@
 """Retrieval metrics: worked by hand, against slow twins, every tie policy and every empty case."""
 
+import doctest
+import inspect
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -588,3 +591,21 @@ def test_pandas_sparse_and_torch_labels_are_read():
 def test_every_public_name_exists():
     for name in streamhash.metrics.__all__:
         assert hasattr(streamhash.metrics, name)
+
+
+PAGE = Path(__file__).parents[1] / "docs" / "evaluation.md"
+
+
+def test_the_page_on_evaluation_runs():
+    result = doctest.testfile(str(PAGE), module_relative=False, optionflags=doctest.ELLIPSIS)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+def test_the_page_on_evaluation_names_every_option():
+    page = PAGE.read_text()
+    for name in set(streamhash.metrics.__all__) - {"RANKS"}:
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
+        for option in inspect.signature(getattr(streamhash.metrics, name)).parameters.values():
+            if option.kind is option.KEYWORD_ONLY:
+                assert f"`{option.name}`" in row

@@ -97,9 +97,10 @@ class Retrieval:
         )
         cut = self.n_items if top is None else self._check_rank("top", top)
         normalizer = normalizer or ("total" if top is None else "retrieved")
+        if ties == "index":
+            self.rank([cut])  # which counts, too
         relevant = self._relevant().sum(axis=1)
         if ties == "index":
-            self.rank([cut])
             sums, retrieved = self._ranked[cut]
         elif normalizer == "retrieved" and cut < self.n_items:
             raise InputError(
