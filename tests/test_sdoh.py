@@ -7,7 +7,13 @@ from streamhash import SDOH, InputError
 from streamhash.base import new_generator
 from streamhash.hashers.lsh import random_directions
 
-PLAIN = {"normalize": False, "scale_step": False, "learning_rate": 1.0, "max_steps": 1}
+PLAIN = {
+    "normalize": False,
+    "balance": None,
+    "scale_step": False,
+    "learning_rate": 1.0,
+    "max_steps": 1,
+}
 
 
 def stage(n=40, d=9, classes=3, seed=0):

@@ -19,7 +19,7 @@ class AnchorMap(StreamPart):
     ----------
     n_anchors : int, default=1000
         Number of anchors m, the dimension of the map.
-    bandwidth : float, default=0.5
+    bandwidth : float, default=0.25
         Width h in units of the mean squared distance between two rows.
 
     Attributes
@@ -38,7 +38,7 @@ class AnchorMap(StreamPart):
 
     rules = {"n_anchors": Whole(1), "bandwidth": Number(above=0)}  # noqa: RUF012
 
-    def __init__(self, n_anchors: int = 1000, *, bandwidth: float = 0.5) -> None:
+    def __init__(self, n_anchors: int = 1000, *, bandwidth: float = 0.25) -> None:
         self.n_anchors = n_anchors
         self.bandwidth = bandwidth
 
