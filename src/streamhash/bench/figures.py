@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_curves", "draw_distances", "draw_precision"]
 
-LABEL_GAP = 0.055  # least distance of two labels, as a share of the axes' height
+LABEL_GAP = 0.065  # least distance of two labels, as a share of the axes' height
 
 
 def draw_curves(lines: Sequence[Line]) -> "Figure":
@@ -113,6 +113,7 @@ def _draw_pairs(axes: "Axes", title: str, shares: dict[str, NDArray[np.float64]]
         axes.stairs(share, edges, color=colour, linewidth=1.6, label=f"{kind} pairs")
         mean = float(np.arange(len(share)) @ share)
         axes.axvline(mean, color=colour, linewidth=1.1, linestyle=(0, (3, 2)))
+    axes.tick_params(labelbottom=True)  # also where a panel below was left out
     axes.set_title(title, loc="left", fontsize=10, color=INK)
     axes.set(xlabel="Hamming distance", xlim=(-0.5, len(share) - 0.5))
     _tidy(axes)
@@ -150,7 +151,7 @@ def _finish(axes: "Axes", ends: Sequence[tuple[str, float, float, str]]) -> None
             va="center",
             color=INK,
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.8, "shrinkB": 2},
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.8, "relpos": (0, 0.5)},
             **place,
         )
 

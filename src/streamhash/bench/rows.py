@@ -14,7 +14,16 @@ from typing import Any
 
 from streamhash.errors import FileError
 
-__all__ = ["ROWS_FILE", "Row", "append_row", "latest", "read_rows", "row_key", "to_json"]
+__all__ = [
+    "ROWS_FILE",
+    "Row",
+    "append_row",
+    "latest",
+    "read_rows",
+    "row_key",
+    "strict_json",
+    "to_json",
+]
 
 Row = dict[str, Any]
 ROWS_FILE = "rows.jsonl"
@@ -43,14 +52,15 @@ def row_key(row: Mapping[str, Any]) -> str:
 
 def to_json(row: Mapping[str, Any], *, sort: bool = False) -> str:
     """Write a row as one line of strict JSON: what is not a number becomes null."""
-    return json.dumps(_strict(row), ensure_ascii=False, sort_keys=sort, allow_nan=False)
+    return json.dumps(strict_json(row), ensure_ascii=False, sort_keys=sort, allow_nan=False)
 
 
-def _strict(value: Any) -> Any:
+def strict_json(value: Any) -> Any:
+    """Replace what strict JSON cannot hold: NaN and infinities become None."""
     if isinstance(value, Mapping):
-        return {str(name): _strict(item) for name, item in value.items()}
+        return {str(name): strict_json(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_strict(item) for item in value]
+        return [strict_json(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

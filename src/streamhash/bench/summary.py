@@ -100,7 +100,7 @@ def _labels(rows: list[Row]) -> list[str]:
         for i, group in enumerate(groups):
             if count[group] > 1:
                 seen[group] += 1
-                labels[i] += f", {more(rows[i], seen[group])}"
+                labels[i] += f" ({more(rows[i], seen[group])})"
     return labels
 
 

@@ -40,33 +40,34 @@ def curve_words(lines: Sequence[Line]) -> str:
 
 
 def precision_words(lines: Sequence[Line]) -> str:
-    """Tell what the first results are worth."""
-    told = [
-        f"{100 * mean:.0f} with {line.label}"
-        for line in lines
-        if (mean := line.mean("precision@100")) is not None
-    ]
-    if not told:
+    """Tell what the first results are worth: with each of a few methods, or best and least."""
+    found = sorted(
+        ((mean, line.label) for line in lines if (mean := line.mean("precision@100")) is not None),
+        reverse=True,
+    )
+    if not found:
         return "How many of the first R results are similar to the query."
-    return f"The first results: of 100 that are looked at, {join(told)} are similar to the query."
+    told = found if len(found) <= 3 else [found[0], found[-1]]
+    shares = join([f"{100 * mean:.0f} with {label}" for mean, label in told])
+    return f"The first results: of 100 that are looked at, {shares} are similar to the query."
 
 
 def distance_words(lines: Sequence[Line]) -> str:
-    """Tell how far learning moves similar and dissimilar pairs apart."""
-    before = _mean_distances(lines[0], "before")
-    told = [
-        f"{near:.1f} and {far:.1f} with {line.label}"
-        for line in lines
-        if line.method != "lsh"
-        for near, far in [_mean_distances(line, "after")]
-    ]
+    """Tell how far learning, with the best method, moves similar and dissimilar pairs apart."""
+    near, far = _mean_distances(lines[0], "before")
     start = (
-        f"Random projections leave similar pairs {before[0]:.1f} and dissimilar pairs "
-        f"{before[1]:.1f} bits apart on average (dashed)"
+        f"Random projections leave similar pairs {near:.1f} and dissimilar pairs {far:.1f} bits "
+        "apart on average (dashed)"
     )
-    if not told:
+    learned = [line for line in lines if line.method != "lsh"]
+    if not learned:
         return f"{start}; the less the two overlap, the better the search."
-    return f"{start}; after learning it is {join(told)}. The less they overlap, the better."
+    best = max(learned, key=lambda line: line.mean("map") or 0.0)
+    near, far = _mean_distances(best, "after")
+    return (
+        f"{start}; after learning it is {near:.1f} and {far:.1f} with {best.label}. "
+        "The less they overlap, the better the search."
+    )
 
 
 def join(texts: Sequence[str]) -> str:

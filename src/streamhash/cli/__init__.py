@@ -1,1 +1,49 @@
-"""To be filled."""
+"""The command line: one file a verb, and nothing heavy imported before a verb runs."""
+
+from typing import Annotated
+
+import typer
+
+from streamhash import __version__
+from streamhash.cli import bench, data, demo, encode, evaluate, fit, methods, report, search
+from streamhash.cli._group import OneLineErrors
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    cls=OneLineErrors,
+    add_completion=False,
+    rich_markup_mode=None,  # plain help answers at once
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for verb in (demo, bench, report, methods, fit, encode, search, evaluate):
+    app.command(verb.__name__.rpartition(".")[2])(verb.run)
+app.add_typer(data.app, name="data")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"streamhash {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _start(
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001
+        bool,
+        typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Learn binary codes from a labelled stream, and search them by Hamming distance.
+
+    Begin with: streamhash demo
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main() -> None:
+    """Run the command line; the console script ``streamhash``."""
+    app(prog_name="streamhash")

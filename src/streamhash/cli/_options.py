@@ -1,0 +1,35 @@
+"""Options that several verbs share: one name, one meaning, one help text."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["Bits", "Changes", "Json", "LabelColumn", "Labels", "Model", "Seed"]
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that fit has saved.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of all that is random.")]
+Bits = Annotated[int, typer.Option("--bits", metavar="K", help="Length of the codes.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Set a parameter of the method; may come several times.",
+    ),
+]
+Labels = Annotated[
+    Path | None,
+    typer.Option(
+        "--labels", metavar="FILE", help="The labels, if they are in a file of their own."
+    ),
+]
+LabelColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--label-column",
+        metavar="NAME",
+        help="Column that holds the labels (default: one called label or y).",
+    ),
+]

@@ -1,0 +1,66 @@
+"""``streamhash demo``: every method on the embedded digits, and a page that shows the result."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streamhash.cli._options import Seed
+from streamhash.errors import InputError
+
+__all__ = ["run"]
+
+BITS = 32
+OURS = ".streamhash-demo"  # a file that marks a folder as the demo's own
+
+
+def run(
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Folder for the report.")
+    ] = Path("streamhash-demo"),
+    seed: Seed = 0,
+) -> None:
+    """Try every method on the embedded digits.
+
+    Prints a table of the five metrics, and writes figures and a page that shows them into the
+    folder. An earlier report of the demo is replaced; any other folder is left alone.
+    """
+    _take(out)
+    from streamhash.bench import (
+        ROWS_FILE,
+        append_row,
+        have_figures,
+        plan_cell,
+        rich_table,
+        summarise,
+        write_report,
+    )
+    from streamhash.cli._cells import run_cells
+    from streamhash.cli._console import note, results
+    from streamhash.data import load_data
+    from streamhash.hashers import METHODS
+
+    digits = load_data("digits")
+    plans = [plan_cell(method, digits, BITS, seed) for method in METHODS]
+    (out / ROWS_FILE).unlink(missing_ok=True)
+    rows = []
+    for row, _ in run_cells(plans):
+        append_row(out / ROWS_FILE, row)
+        rows.append(row)
+    results().print(rich_table(summarise(rows)))
+    command = "streamhash demo" + (f" --seed {seed}" if seed else "")
+    page = write_report(rows, out, command=command, figures=have_figures())
+    if not have_figures():
+        note('The page has no figures; for them, run pip install "streamhash[plots]".')
+    typer.echo(f"The report is in {page}: open it in a browser.")
+
+
+def _take(folder: Path) -> None:
+    """Make the folder, or take one that is empty or the demo's own; refuse any other."""
+    if folder.exists() and not (folder / OURS).exists() and any(folder.iterdir()):
+        raise InputError(
+            f"demo: {folder} is there and not a report of the demo; choose another folder with "
+            "--out."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / OURS).touch()
