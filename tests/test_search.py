@@ -265,6 +265,29 @@ def test_a_search_sees_whole_batches_while_others_are_added_and_removed():
         assert ids == [i for first in ids[::10] for i in range(first, first + 10)]
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda index: index.replace(codes_of([15, 15], 4), ids=[0, 1]),
+        lambda index: index.remove([0]),
+        lambda index: index.add(codes_of([0, 0], 4)),
+    ],
+    ids=["replace", "remove", "add"],
+)
+def test_a_search_sees_the_index_as_it_was_when_it_began(monkeypatch, change):
+    index = HammingIndex(4)
+    index.add(codes_of([0, 1, 3], 4))
+
+    def change_then_search(*arguments):
+        change(index)
+        return hamming.nearest(*arguments)
+
+    monkeypatch.setattr("streamhash.search.index.nearest", change_then_search)
+    distances, ids = index.search(codes_of([0], 4), k=3)
+    assert distances.tolist() == [[0, 1, 2]]
+    assert ids.tolist() == [[0, 1, 2]]
+
+
 def test_changes_of_the_callers_arrays_do_not_reach_the_index():
     index = HammingIndex(8)
     codes, ids = codes_of([1, 2], 8), np.array([5, 6])

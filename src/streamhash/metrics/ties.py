@@ -1,6 +1,6 @@
 """Items at equal distance, in expectation over every order of them.
 
-All is exact and closed, from the counts at each distance. Write, for one group of equal distance,
+All is in closed form, from the counts at each distance. Write, for one group of equal distance,
 n items of which r are relevant, with N items and R relevant ones nearer. At place j of the group
 stands a relevant item with probability r/n, and then R + 1 + (j-1)(r-1)/(n-1) relevant ones are
 expected up to it. With h = Σ 1/(N+j) over the places that count, Σ (j-1)/(N+j) is their number
@@ -22,9 +22,9 @@ def expected_precision_sum(total: Counts, relevant: Counts, top: int) -> Floats:
     N = n.cumsum(axis=1) - n
     R = r.cumsum(axis=1) - r
     counted = np.clip(top - N, 0, n)
-    coarse, fine = _harmonic(int(total[0].sum()))
-    last = N + counted
-    h = (coarse[last] - coarse[N]) + (fine[last] - fine[N])
+    n_items = int(total[0].sum())
+    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, n_items + 1))])
+    h = harmonic[N + counted] - harmonic[N]
     chance = r / np.maximum(n, 1)
     chance_of_another = np.maximum(r - 1, 0) / np.maximum(n - 1, 1)
     terms = (R + 1) * h + chance_of_another * (counted - (N + 1) * h)
@@ -38,11 +38,3 @@ def expected_hits(total: Counts, relevant: Counts, ranks: NDArray[np.int64]) -> 
     N = n.cumsum(axis=1) - n
     chance = relevant / np.maximum(n, 1)  # in a group that a rank cuts: hypergeometric
     return np.stack([(np.clip(rank - N, 0, n) * chance).sum(axis=1) for rank in ranks], axis=1)
-
-
-def _harmonic(n: int) -> tuple[Floats, Floats]:
-    """Harmonic numbers 0..n, and what rounding took from each: differences of them stay exact."""
-    exact = np.zeros(n + 1, np.longdouble)
-    np.cumsum(1 / np.arange(1, n + 1, dtype=np.longdouble), out=exact[1:])
-    coarse = exact.astype(np.float64)
-    return coarse, (exact - coarse).astype(np.float64)
