@@ -120,7 +120,7 @@ def _draw_pairs(axes: "Axes", title: str, shares: dict[str, NDArray[np.float64]]
 
 
 def _name_pairs(axes: "Axes") -> None:
-    legend = axes.legend(frameon=False, loc="upper left", handlelength=1.2, reverse=True)
+    legend = axes.legend(frameon=False, loc="upper right", handlelength=1.2, reverse=True)
     for text in legend.get_texts():
         text.set_color(INK)
 

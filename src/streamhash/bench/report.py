@@ -36,7 +36,7 @@ def write_report(rows: Iterable[Row], folder: Path, *, command: str, figures: bo
     lines = summarise(rows)
     if not lines:
         raise InputError(
-            f"{folder}: there are no result rows to report; run streamhash bench first."
+            f"{folder}: there are no result rows to report; run streamhash bench with --out first."
         )
     page = folder / PAGE
     if page.exists() and GENERATOR not in page.read_text(encoding="utf-8", errors="replace"):
