@@ -505,11 +505,11 @@ def test_bad_curves_are_refused(arguments, message):
         ),
         (
             lambda: evaluate(QUERY, ["cat", "cat"], ITEMS, LABELS),
-            "evaluate: query_labels: 2 labels came for 1 codes; pass one label a code.",
+            "evaluate: query_labels has 2 labels for 1 codes; pass one label each.",
         ),
         (
             lambda: evaluate(QUERY, ["cat"], ITEMS, LABELS[:4]),
-            "evaluate: database_labels: 4 labels came for 5 codes; pass one label a code.",
+            "evaluate: database_labels has 4 labels for 5 codes; pass one label each.",
         ),
         (
             lambda: evaluate(QUERY, [[1, 0]], ITEMS, LABELS),

@@ -25,43 +25,55 @@ def as_numpy(values: Any) -> Any:
     return values
 
 
-def check_labels(y: Any, n: int, *, place: str) -> NDArray[Any]:
-    """Return labels as an array (n,), or a 0/1 matrix (n, classes) of uint8; say what is wrong."""
-    labels = as_numpy(y)
-    if hasattr(labels, "toarray"):  # a sparse 0/1 matrix
-        labels = labels.toarray()
-    try:
-        labels = np.asarray(labels)
-    except ValueError as error:  # rows of unequal length
-        raise InputError(
-            f"{place}: y has rows of unequal length; pass one label a row, or a 0/1 matrix with "
-            "one column a class."
-        ) from error
-    if labels.ndim == 2 and labels.shape[1] == 1:
+def check_labels(
+    labels: Any, n: int, *, place: str, name: str = "y", rows: str = "rows of X"
+) -> NDArray[Any]:
+    """Return labels as an array (n,), or a 0/1 matrix (n, classes) of uint8; say what is wrong.
+
+    ``place``, ``name`` and ``rows`` are how an error calls the caller, the argument and what each
+    label belongs to.
+    """
+    array = _as_array(labels, f"{place}: {name}")
+    if array.ndim == 2 and array.shape[1] == 1:
         warnings.warn(
-            f"{place}: y came as a column of shape {labels.shape} and is read as {n} labels.",
+            f"{place}: {name} came as a column of shape {array.shape} and is read as labels.",
             _column_warning(),
             stacklevel=4,
         )
-        labels = labels[:, 0]
-    if labels.ndim not in (1, 2):
+        array = array[:, 0]
+    if array.ndim not in (1, 2):
         raise InputError(
-            f"{place}: y should be a 1d array of labels or a 0/1 matrix with one column a class, "
-            f"but came with shape {labels.shape}."
+            f"{place}: {name} should be a 1d array of labels or a 0/1 matrix with one column a "
+            f"class, but came with shape {array.shape}."
         )
-    if len(labels) != n:
+    if len(array) != n:
         raise InputError(
-            f"{place}: X has {n} rows and y has {len(labels)} labels; pass one label a row."
+            f"{place}: {name} has {len(array)} labels for {n} {rows}; pass one label each."
         )
-    _refuse_missing(labels, place)
-    if labels.ndim == 1:
-        return labels
-    if not np.isin(labels, (0, 1)).all():
+    _refuse_missing(array, f"{place}: {name}")
+    if array.ndim == 1:
+        return array
+    if not np.isin(array, (0, 1)).all():
         raise InputError(
-            f"{place}: a 2-d y must hold only 0 and 1, one column a class, but came with "
-            f"other values; pass single labels as a 1d array."
+            f"{place}: {name} with two dimensions must hold only 0 and 1, one column a class, but "
+            "came with other values; pass single labels as a 1d array."
         )
-    return labels.astype(np.uint8)
+    return array.astype(np.uint8)
+
+
+def _as_array(labels: Any, argument: str) -> NDArray[Any]:
+    labels = as_numpy(labels)
+    if hasattr(labels, "toarray"):  # a sparse 0/1 matrix
+        labels = labels.toarray()
+    if isinstance(labels, list | tuple) and len({isinstance(item, str) for item in labels}) == 2:
+        return np.fromiter(labels, object, len(labels))  # or NumPy would turn 1 into "1"
+    try:
+        return np.asarray(labels)
+    except ValueError as error:
+        raise InputError(
+            f"{argument} has rows of unequal length; pass one label a row, or a 0/1 matrix with "
+            "one column a class."
+        ) from error
 
 
 def _column_warning() -> type[Warning]:
@@ -71,21 +83,29 @@ def _column_warning() -> type[Warning]:
     return kind
 
 
-def _refuse_missing(labels: NDArray[Any], place: str) -> None:
+def _refuse_missing(labels: NDArray[Any], argument: str) -> None:
     if labels.dtype.kind == "f":
         missing = ~np.isfinite(labels)
     elif labels.dtype.kind in "mM":
         missing = np.isnat(labels)
     elif labels.dtype == object:
-        missing = np.array([item is None or item != item for item in labels.ravel()], dtype=bool)
+        missing = np.array([_is_missing(item) for item in labels.ravel()], dtype=bool)
     else:
         return
     if missing.any():
+        first = int(np.argmax(missing.reshape(len(labels), -1).any(axis=1)))
         raise InputError(
-            f"{place}: y has {int(missing.sum())} missing labels (None, NaN or inf), the first "
-            f"in row {int(np.argmax(missing.reshape(len(labels), -1).any(axis=1)))}; "
-            "leave out rows without a label."
+            f"{argument} has {int(missing.sum())} missing labels (None, NaN or inf), the first in "
+            f"row {first}; leave out rows without a label."
         )
+
+
+def _is_missing(label: Any) -> bool:
+    """Whether a label is None or, like NaN and pandas' NA, not equal to itself."""
+    try:
+        return label is None or bool(label != label)
+    except TypeError:
+        return True
 
 
 def group(labels: NDArray[Any]) -> NDArray[np.int32]:
@@ -96,5 +116,11 @@ def group(labels: NDArray[Any]) -> NDArray[np.int32]:
     """
     if labels.dtype == object:  # labels of several types cannot be sorted, only compared
         numbers: dict[Any, int] = {}
-        return np.array([numbers.setdefault(label, len(numbers)) for label in labels], np.int32)
+        try:
+            return np.array([numbers.setdefault(label, len(numbers)) for label in labels], np.int32)
+        except TypeError as error:
+            raise InputError(
+                f"labels of a kind that cannot be compared ({error}); pass numbers, strings or "
+                "other plain values."
+            ) from error
     return np.unique(labels, return_inverse=True)[1].astype(np.int32)

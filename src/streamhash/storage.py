@@ -9,7 +9,7 @@ such a header and back.
 import io
 import json
 import os
-import tempfile
+import uuid
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,23 +40,22 @@ def write(
         buffer = io.BytesIO()
         np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=False)
         members[f"{name}.npy"] = buffer.getvalue()
+    temporary = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
     try:
-        handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
-    except OSError as error:
-        raise FileError(
-            f"{place}: cannot be written ({error.strerror}); choose a folder that exists and that "
-            "you may write to."
-        ) from error
-    try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
                 for name, content in members.items():
                     archive.writestr(zipfile.ZipInfo(name, _EPOCH), content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, place)  # noqa: PTH105
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.replace(place)
+    except BaseException as error:
+        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise FileError(
+                f"{place}: cannot be written ({error.strerror}); choose a folder that exists, "
+                "that you may write to and that has room."
+            ) from error
         raise
 
 
@@ -87,7 +86,7 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], Array
         raise FileError(f"{place}: cannot be read ({error.strerror}); check the path.") from error
     except FileError:
         raise
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, NotImplementedError) as error:
+    except Exception as error:  # a broken archive may raise nearly anything
         raise FileError(
             f"{place}: {wanted}, but it is corrupt or foreign ({error}); save it again."
         ) from error

@@ -3,24 +3,26 @@
 import numpy as np
 
 from streamhash.base import Matrix, StreamPart
+from streamhash.hashers._scaling import unit_length
 from streamhash.parameters import Number, Whole
 
 __all__ = ["AnchorMap"]
 
 
 class AnchorMap(StreamPart):
-    """Map rows to exp(−‖x − a‖² / h) for anchors a, the first instances of the stream.
+    """Map rows to exp(−‖u(x) − u(a)‖² / h) for anchors a, the first instances of the stream.
 
-    No looking ahead: the first ``n_anchors`` rows become the anchors as they come, and a feature
-    whose anchor has not come yet is 0. The width h is ``bandwidth`` times the mean squared distance
-    between two rows, settled with the anchors: so the map is scale-free.
+    u takes off the anchors' mean and brings a row to unit length: distances lie between 0 and 4
+    whatever the units of the features are, so one width h does for all data. Nothing looks ahead:
+    the first ``n_anchors`` rows become the anchors as they come, a feature whose anchor has not
+    come yet is 0, and once all have come the map stays as it is.
 
     Parameters
     ----------
     n_anchors : int, default=1000
         Number of anchors m, the dimension of the map.
-    bandwidth : float, default=0.25
-        Width h in units of the mean squared distance between two rows.
+    bandwidth : float, default=0.35
+        Width h.
 
     Attributes
     ----------
@@ -28,17 +30,20 @@ class AnchorMap(StreamPart):
         The anchors; those still to come are zero.
     n_filled_ : int
         How many have come.
-    mean_square_ : float
-        Mean squared distance between two of the rows that the anchors came from.
+    mean_ : array (d,)
+        Their mean.
+    directions_ : array (m, d)
+        u(a) of the anchors.
     """
 
     anchors_: Matrix
     n_filled_: int
-    mean_square_: float
+    mean_: Matrix
+    directions_: Matrix
 
     rules = {"n_anchors": Whole(1), "bandwidth": Number(above=0)}  # noqa: RUF012
 
-    def __init__(self, n_anchors: int = 1000, *, bandwidth: float = 0.25) -> None:
+    def __init__(self, n_anchors: int = 1000, *, bandwidth: float = 0.35) -> None:
         self.n_anchors = n_anchors
         self.bandwidth = bandwidth
 
@@ -48,23 +53,25 @@ class AnchorMap(StreamPart):
         new = X[: self.n_anchors - filled]
         if not len(new):
             return
+        anchors = np.zeros((self.n_anchors, X.shape[1]), np.float32)
         if filled:
-            anchors = self.anchors_.copy()
-        else:
-            anchors = np.zeros((self.n_anchors, X.shape[1]), np.float32)
+            anchors[:filled] = self.anchors_[:filled]
         anchors[filled : filled + len(new)] = new
         self.anchors_ = anchors
         self.n_filled_ = filled + len(new)
-        there = anchors[: self.n_filled_].astype(np.float64)
-        # Mean over all pairs of ‖a − b‖² is twice the mean squared distance from the mean.
-        self.mean_square_ = 2 * float(np.square(there - there.mean(axis=0)).sum(axis=1).mean())
+        there = anchors[: self.n_filled_]
+        self.mean_ = there.mean(axis=0, dtype=np.float64).astype(np.float32)
+        self.directions_ = np.zeros_like(anchors)
+        self.directions_[: self.n_filled_] = unit_length(there - self.mean_)
 
     def map_rows(self, X: Matrix) -> Matrix:
         """Map rows (n, d) to kernel values (n, m)."""
-        anchors = self.anchors_[: self.n_filled_]
-        squares = np.einsum("ij,ij->i", X, X)[:, None] + np.einsum("ij,ij->i", anchors, anchors)
-        distances = np.maximum(squares - 2 * (X @ anchors.T), 0)
-        width = np.float32(self.bandwidth * self.mean_square_ or 1.0)
+        rows = unit_length(X - self.mean_)
+        # Of unit rows: ‖u − v‖² = 2 − 2 u·v. A zero row, the mean itself, is as far from all.
         features = np.zeros((len(X), self.n_anchors), np.float32)
-        np.exp(-distances / width, out=features[:, : self.n_filled_])
+        nearness = features[:, : self.n_filled_]
+        np.matmul(rows, self.directions_[: self.n_filled_].T, out=nearness)
+        nearness -= 1
+        nearness *= np.float32(2 / self.bandwidth)
+        np.exp(nearness, out=nearness)
         return features

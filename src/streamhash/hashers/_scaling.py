@@ -1,14 +1,12 @@
 """Centre and scale learned online, so that a method need not know the units of the features."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.base import Matrix, StreamPart
 from streamhash.parameters import Choice
 
-__all__ = ["CenterScale"]
+__all__ = ["CenterScale", "unit_length"]
 
 
 class CenterScale(StreamPart):
@@ -33,7 +31,7 @@ class CenterScale(StreamPart):
     mean_ : array (d,)
         Their mean, float64.
     spread_ : float
-        Their mean squared distance from it.
+        Their mean squared distance from it, if the scale is "rms".
     """
 
     n_rows_: int
@@ -51,17 +49,16 @@ class CenterScale(StreamPart):
 
     def learn_rows(self, X: Matrix) -> None:
         """Merge the mean and spread of these rows (n, d) into the running ones."""
-        n_before = getattr(self, "n_rows_", 0)
-        n = n_before + len(X)
+        share = len(X) / (getattr(self, "n_rows_", 0) + len(X))
         mean = X.mean(axis=0, dtype=np.float64)
-        spread = float(np.square(X - mean).sum() / len(X))
-        if n_before:
-            shift = mean - self.mean_
-            share = len(X) / n
-            mean = self.mean_ + share * shift
+        before = getattr(self, "mean_", mean)
+        shift = mean - before
+        if self.scale == "rms":
+            spread = float(np.square(X - mean.astype(np.float32)).sum(dtype=np.float64) / len(X))
             between = share * (1 - share) * float(shift @ shift)
-            spread = (1 - share) * self.spread_ + share * spread + between
-        self.n_rows_, self.mean_, self.spread_ = n, mean, spread
+            self.spread_ = (1 - share) * getattr(self, "spread_", 0.0) + share * spread + between
+        self.mean_ = before + share * shift
+        self.n_rows_ = getattr(self, "n_rows_", 0) + len(X)
 
     def map_rows(self, X: Matrix) -> Matrix:
         """Centre and scale rows (n, d)."""
@@ -70,6 +67,13 @@ class CenterScale(StreamPart):
         if self.scale == "rms":
             X = X / np.float32(self.spread_**0.5 or 1.0)
         elif self.scale == "unit":
-            lengths: Any = np.sqrt(np.einsum("ij,ij->i", X, X))[:, None]
-            X = np.divide(X, lengths, out=np.zeros_like(X), where=lengths > 0)
+            X = unit_length(X)
         return X
+
+
+def unit_length(X: Matrix) -> Matrix:
+    """Bring rows to unit length; a row of zeros stays so."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
+    lengths[lengths == 0] = 1
+    rows: Matrix = X / lengths[:, None]
+    return rows

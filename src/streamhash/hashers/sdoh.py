@@ -34,7 +34,7 @@ class SDOH(OnlineHasher):
         Code length k, 1 to 1024.
     batch_size : int, default=200
         Instances a stage, n_t. Authors: 2000 (CIFAR-10, MNIST), 5000 (Places205).
-    learning_rate : float, default=0.15
+    learning_rate : float, default=0.25
         Step λ of Eq. 11. Authors: 0.05, 2, 2.
     scale_step : bool, default=True
         Multiply the step by n_t k, which makes one learning rate fit all stages and code lengths:
@@ -47,7 +47,7 @@ class SDOH(OnlineHasher):
         Hold f(0)/f(1) to at most this times √(N₊/N₋), with the numbers of similar and dissimilar
         pairs of the stage: so the smoothing follows the number of classes. Authors: None, no limit.
     similar_scale, dissimilar_scale : float or None, default=None
-        Scales p and n of Eq. 8. None: k/10 and k/12.5. Authors: 1 and 1, 1 and 1, 60 and 10.
+        Scales p and n of Eq. 8. None: k/10 and k/15. Authors: 1 and 1, 1 and 1, 60 and 10.
     label_distribution : "gaussian" or "plain", default="gaussian"
         P by Eq. 5, or by Eq. 4 (no mass on dissimilar pairs).
     code_distribution : "scaled" or "plain", default="scaled"
@@ -165,7 +165,7 @@ class SDOH(OnlineHasher):
         n_bits: int = 32,
         *,
         batch_size: int = 200,
-        learning_rate: float = 0.15,
+        learning_rate: float = 0.25,
         scale_step: bool = True,
         sigma: float = 0.53,
         mu: float = 1.0,
@@ -209,7 +209,7 @@ class SDOH(OnlineHasher):
     def _feature_parts(self) -> list[CenterScale | AnchorMap]:
         parts: list[CenterScale | AnchorMap] = []
         if self.kernel is not None:
-            parts += [CenterScale(center=False, scale="unit"), AnchorMap(self.kernel)]
+            parts += [AnchorMap(self.kernel)]
         if self.normalize:
             parts += [CenterScale(scale="unit")]
         return parts
@@ -257,7 +257,7 @@ class SDOH(OnlineHasher):
         else:
             scales = (
                 self.similar_scale or self.n_bits / 10,
-                self.dissimilar_scale or self.n_bits / 12.5,
+                self.dissimilar_scale or self.n_bits / 15,
             )
         return PairRule(p_similar, p_dissimilar, *scales, form=self.gradient), float(entropy)
 
