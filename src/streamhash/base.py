@@ -154,8 +154,9 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
     """The base of all hashers; see the module's text for what a method fills in.
 
     Class facts, read by the checks, the command line and the documentation: ``needs_labels``,
-    ``multi_label``, ``reference`` (authors and venue), ``year``, and ``settings``, the published
-    settings by data set.
+    ``multi_label``, ``reference`` (authors and venue), ``year``, ``settings``, the published settings
+    by data set, and ``published_features``, what their authors fed them: "raw" features, or
+    "centre_unit" ones (centred and brought to unit length).
     """
 
     needs_labels: ClassVar[bool] = True
@@ -163,6 +164,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
     reference: ClassVar[str] = ""
     year: ClassVar[int] = 0
     settings: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    published_features: ClassVar[str] = "centre_unit"
     rules: ClassVar[Mapping[str, Rule]] = {"n_bits": Whole(1, 1024), "batch_size": Whole(1)}
 
     n_bits: int

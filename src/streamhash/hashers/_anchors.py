@@ -21,7 +21,7 @@ class AnchorMap(StreamPart):
     ----------
     n_anchors : int, default=1000
         Number of anchors m, the dimension of the map.
-    bandwidth : float, default=0.35
+    bandwidth : float, default=0.4
         Width h.
 
     Attributes
@@ -43,7 +43,7 @@ class AnchorMap(StreamPart):
 
     rules = {"n_anchors": Whole(1), "bandwidth": Number(above=0)}  # noqa: RUF012
 
-    def __init__(self, n_anchors: int = 1000, *, bandwidth: float = 0.35) -> None:
+    def __init__(self, n_anchors: int = 1000, *, bandwidth: float = 0.4) -> None:
         self.n_anchors = n_anchors
         self.bandwidth = bandwidth
 

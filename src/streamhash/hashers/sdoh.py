@@ -138,6 +138,7 @@ class SDOH(OnlineHasher):
         "normalize": Choice(True, False),
         "kernel": Maybe(Whole(1)),
     }
+    published_features = "raw"
     # Values of the third author's program, recorded for 64 bits (methods.md, section 1.6).
     settings = {  # noqa: RUF012
         data: {
