@@ -14,6 +14,7 @@ import shlex
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,7 @@ def _queries_per_class(data: DataSet) -> int:
     return int(max(1, min(QUERIES_PER_CLASS, smallest // 5)))
 
 
+@lru_cache(maxsize=1)  # asked for by every cell of one data set
 def _checksum(data: DataSet) -> str:
     """Tell apart two files of one name; not a guard against malice."""
     features = zlib.crc32(np.ascontiguousarray(data.X).data)

@@ -63,7 +63,7 @@ def _one_table(lines: Sequence[Line]) -> "Table":
     table = Table(box=box.SIMPLE_HEAD, title=group_title(lines), title_justify="left")
     table.title_style = "italic"
     for number, heading in enumerate(HEADINGS):
-        table.add_column(heading, justify="right" if number else "left", no_wrap=True)
+        table.add_column(heading, justify="right" if number else "left")
     for cells in table_cells(lines):
         table.add_row(*(Text(text, style="bold" if best else "") for text, best in cells))
     return table

@@ -5,12 +5,11 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Bits", "Changes", "Json", "LabelColumn", "Labels", "Model", "Seed"]
+__all__ = ["Changes", "Json", "LabelColumn", "Labels", "Model", "Seed"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that fit has saved.")]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of all that is random.")]
-Bits = Annotated[int, typer.Option("--bits", metavar="K", help="Length of the codes.")]
 Changes = Annotated[
     list[str] | None,
     typer.Option(
