@@ -154,7 +154,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
     """The base of all hashers; see the module's text for what a method fills in.
 
     Class facts, read by the checks, the command line and the documentation: ``needs_labels``,
-    ``multi_label``, ``reference`` (authors and venue), ``year``, ``settings``, the published settings
+    ``multi_label``, ``reference`` (authors and venue), ``year``, ``settings``, the published ones
     by data set, and ``published_features``, what their authors fed them: "raw" features, or
     "centre_unit" ones (centred and brought to unit length).
     """

@@ -30,7 +30,7 @@ class LSH(OnlineHasher):
     ----------
     n_bits : int, default=32
         Code length k.
-    batch_size : int, default=1000
+    batch_size : int, default=200
         Rows a stage; without effect on the result but for rounding.
     center : bool, default=True
         Take the running mean off the features; False for features that are centred already, as
@@ -64,7 +64,7 @@ class LSH(OnlineHasher):
         self,
         n_bits: int = 32,
         *,
-        batch_size: int = 1000,
+        batch_size: int = 200,
         center: bool = True,
         random_state: Any = None,
     ) -> None:
