@@ -9,6 +9,8 @@ export STREAMHASH_DATA ?= $(if $(DATA),$(abspath $(DATA)))
 # Two test processes share the machine's cores, so that each keeps its kernels to one.
 export OPENBLAS_NUM_THREADS ?= 1
 
+BENCHMARKS := $(filter-out _%,$(basename $(notdir $(wildcard benchmarks/*.py))))
+
 .PHONY: demo test lint check bench format clean
 
 demo: .venv/user
@@ -26,7 +28,8 @@ check: .venv/developer
 	$(BIN)/pytest -n 2 --dist worksteal
 
 bench: .venv/developer
-	for program in benchmarks/*.py; do $(BIN)/python $$program || exit 1; done
+	mkdir -p results/benchmarks
+	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py | tee results/benchmarks/$$name.txt || exit 1; done
 
 format: .venv/developer
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .

@@ -10,6 +10,7 @@ from streamhash.hashers.lsh import random_directions
 PLAIN = {
     "normalize": False,
     "balance": None,
+    "offset_rate": 0,
     "scale_step": False,
     "learning_rate": 1.0,
     "max_steps": 1,
@@ -112,6 +113,20 @@ def test_the_exact_gradient_is_that_of_finite_differences():
             assert got[i, j] == pytest.approx((losses[0] - losses[1]) / 2e-5, abs=1e-5)
 
 
+def test_offsets_follow_their_own_gradient():
+    # An offset is the weight of a feature that is always 1, at a rate of its own.
+    X, y = stage()
+    ones = np.hstack([X, np.ones((len(X), 1), np.float32)])
+    W = np.vstack([start(9, 6), np.zeros(6)])
+    expected = transcription("exact", W, ones, y, 0.5, 1.0, 1.0)[-1]
+    scales = {"similar_scale": 1.0, "dissimilar_scale": 1.0}
+    _, model = gradient_of_one_step(X, y, sigma=0.5, offset_rate=0.25, **scales)
+    np.testing.assert_allclose(model.offset_, -0.25 * expected, atol=1e-6)
+    np.testing.assert_allclose(model.project(X), X @ model.W_ + model.offset_, atol=1e-6)
+    _, without = gradient_of_one_step(X, y, sigma=0.5, **scales)
+    assert not without.offset_.any()
+
+
 def test_the_printed_equations_do_not_give_the_gradient():
     X, y = stage()
     exact, _ = gradient_of_one_step(3 * X, y, sigma=0.5)
@@ -212,6 +227,7 @@ def test_published_settings(data, batch_size, learning_rate, sigma, p, n, tolera
     assert (model.similar_scale, model.dissimilar_scale) == (p, n)
     assert (model.max_steps, model.tolerance) == (1000, tolerance)
     assert (model.gradient, model.normalize, model.kernel) == ("released", False, None)
+    assert (model.balance, model.offset_rate) == (None, 0)
 
 
 def test_unknown_published_settings_name_those_there_are():

@@ -43,9 +43,10 @@ class Whole:
 
 @dataclass(frozen=True)
 class Number:
-    """A finite number greater than ``above``."""
+    """A finite number, greater than ``above`` or ``at_least`` so much."""
 
     above: float = -math.inf
+    at_least: float = -math.inf
 
     def allows(self, value: Any) -> bool:
         """Whether ``value`` keeps the rule."""
@@ -54,10 +55,13 @@ class Number:
             and isinstance(value, Real)
             and math.isfinite(value)
             and float(value) > self.above
+            and float(value) >= self.at_least
         )
 
     def __str__(self) -> str:
-        return "a number" if self.above == -math.inf else f"a number greater than {self.above:g}"
+        if self.above > -math.inf:
+            return f"a number greater than {self.above:g}"
+        return "a number" if self.at_least == -math.inf else f"a number from {self.at_least:g} up"
 
 
 class Choice:

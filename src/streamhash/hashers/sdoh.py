@@ -63,6 +63,9 @@ class SDOH(OnlineHasher):
     normalize : bool, default=True
         Take off the running mean and bring instances to unit length, which makes the method
         scale-free. Authors: False, features as they are.
+    offset_rate : float, default=1/16
+        Hash functions sgn(Wᵀx + c) instead of sgn(Wᵀx): learning rate of the offsets c beside that
+        of W. 0 leaves them at zero: hyperplanes through the mean. Authors: 0.
     kernel : int or None, default=None
         Map instances through so many RBF anchors first, taken from the stream's first instances.
     random_state : int, RandomState or None
@@ -72,6 +75,8 @@ class SDOH(OnlineHasher):
     ----------
     W_ : array (d, k)
         The hash functions, as columns.
+    offset_ : array (k,)
+        Their offsets c.
     parts_ : list
         What is done to the features before: centring, kernel map.
     loss_ : float
@@ -91,8 +96,9 @@ class SDOH(OnlineHasher):
     1. ``gradient="exact"`` has the factor 1/η that Eq. 12 leaves out, T inverted where the text
        before Eq. 13 has T = 1 + D, and the slope of tanh applied after the Laplacian, not before it
        as in Eq. 15. ``"printed"`` is the paper to the letter.
-    2. Our defaults (normalised features, a step in units of n_t k, three steps a stage, smoothing
-       by ``balance``, scales in units of k) are not the paper's; ``SDOH.published`` has those.
+    2. Our defaults (normalised features, offsets, a step in units of n_t k, three steps a stage,
+       smoothing by ``balance``, scales in units of k) are not the paper's; ``SDOH.published`` has
+       those.
     3. Labels may be matrices, features may go through a kernel map.
 
     Differences from the authors' program
@@ -136,6 +142,7 @@ class SDOH(OnlineHasher):
         "max_steps": Whole(1),
         "tolerance": Maybe(Number()),
         "normalize": Choice(True, False),
+        "offset_rate": Number(at_least=0),
         "kernel": Maybe(Whole(1)),
     }
     published_features = "raw"
@@ -153,6 +160,7 @@ class SDOH(OnlineHasher):
             "max_steps": 1000,
             "tolerance": tolerance,
             "normalize": False,
+            "offset_rate": 0.0,
         }
         for data, batch_size, learning_rate, sigma, p, n, tolerance in (
             ("cifar10", 2000, 0.05, 0.5, 1.0, 1.0, 1e-4),
@@ -179,6 +187,7 @@ class SDOH(OnlineHasher):
         max_steps: int = 3,
         tolerance: float | None = None,
         normalize: bool = True,
+        offset_rate: float = 1 / 16,
         kernel: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -197,6 +206,7 @@ class SDOH(OnlineHasher):
         self.max_steps = max_steps
         self.tolerance = tolerance
         self.normalize = normalize
+        self.offset_rate = offset_rate
         self.kernel = kernel
         self.random_state = random_state
 
@@ -204,6 +214,7 @@ class SDOH(OnlineHasher):
         self.parts_ = self._feature_parts()
         width = X.shape[1] if self.kernel is None else self.kernel
         self.W_ = random_directions(width, self.n_bits, new_generator(self.random_state))
+        self.offset_ = np.zeros(self.n_bits, np.float32)
         self.loss_ = np.nan
         self.n_steps_ = 0
 
@@ -225,9 +236,9 @@ class SDOH(OnlineHasher):
             return  # one instance has nothing to be compared with
         rule, entropy = self._rule(count_similar(labels), n_pairs)
         step = np.float32(self.learning_rate * (len(X) * self.n_bits if self.scale_step else 1))
-        W, best = self.W_, np.inf
+        W, c, best = self.W_, self.offset_, np.inf
         for _ in range(self.max_steps):
-            B = np.tanh(X @ W)  # (n, k)  Eq. 10
+            B = np.tanh(X @ W + c)  # (n, k)  Eq. 10
             slope = 1 - B * B  # (n, k)  P of Eq. 14
             if self.gradient == "printed":
                 G, cross_entropy = pair_gradient(B, B * slope, labels, rule)  # (n, k)  Eq. 15
@@ -235,12 +246,13 @@ class SDOH(OnlineHasher):
                 G, cross_entropy = pair_gradient(B, B, labels, rule)  # (n, k)  Eq. 13
                 G = G * slope
             W = W - step * (X.T @ G)  # (d, k)  Eq. 11
+            c = c - np.float32(self.offset_rate) * step * G.sum(axis=0)  # (k,)
             self.n_steps_ += 1
             self.loss_ = cross_entropy - entropy  # Eq. 9, before this step
             if self.tolerance is not None and best - self.loss_ <= self.tolerance:
                 break  # the step just taken is kept, as in the authors' program
             best = self.loss_
-        self.W_ = W
+        self.W_, self.offset_ = W, c
 
     def _rule(self, n_similar: int, n_pairs: int) -> tuple[PairRule, float]:
         """P, η and the entropy of P for a stage with so many similar pairs."""
@@ -276,4 +288,4 @@ class SDOH(OnlineHasher):
     def _project(self, X: Matrix) -> Matrix:
         for part in self.parts_:
             X = part.map_rows(X)
-        return X @ self.W_
+        return X @ self.W_ + self.offset_

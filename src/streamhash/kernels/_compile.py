@@ -8,7 +8,7 @@ that a person sees why the first call takes seconds. Silence it with
 
 import logging
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import event
@@ -24,18 +24,18 @@ log = logging.getLogger("streamhash.kernels")
 def kernel(function: F) -> F:
     """Compile a loop at its first call, without the interpreter's lock, cached on disk."""
     # error_model: a check for division by zero would keep loops from vectorising.
-    compiled: F = numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")(function)
-    return compiled
+    compiled = numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")(function)
+    return cast(F, compiled)
 
 
-class _Announce(event.Listener):  # type: ignore[misc]
+class _Announce(event.Listener):
     """Says so when one of our kernels is compiled; the kernels it calls are part of it."""
 
     def __init__(self) -> None:
         self._depth = 0
 
-    def on_start(self, event: Any) -> None:
-        function = event.data["dispatcher"].py_func
+    def on_start(self, compilation: Any) -> None:
+        function = compilation.data["dispatcher"].py_func
         if self._depth == 0 and function.__module__.startswith("streamhash."):
             log.warning(
                 "streamhash: compiling %s for this machine (only the first time)",
@@ -43,8 +43,8 @@ class _Announce(event.Listener):  # type: ignore[misc]
             )
         self._depth += 1
 
-    def on_end(self, event: Any) -> None:  # noqa: ARG002
+    def on_end(self, compilation: Any) -> None:  # noqa: ARG002
         self._depth -= 1
 
 
-event.register("numba:compile", _Announce())
+event.register("numba:compile", _Announce())  # type: ignore[no-untyped-call]

@@ -14,6 +14,7 @@ columns. The blocks and the order of their sums do not depend on the number of t
 is the same bit for bit.
 """
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -40,6 +41,17 @@ class PairRule:
     scale_similar: float
     scale_dissimilar: float
     form: str = "exact"
+
+    def packed(self, k: int) -> tuple[Floats, int, int]:
+        """Return what the kernel reads: numbers, form, and factors to one logarithm of the loss.
+
+        The loss takes one logarithm of a product of many 1 + D/η ≤ 1 + k/η: of as many as cannot
+        overflow a float64.
+        """
+        inverse = 1 / self.scale_similar, 1 / self.scale_dissimilar
+        values = np.array([self.p_similar, self.p_dissimilar, *inverse], np.float32)
+        chunk = int(300 / math.log10(1 + k * max(inverse)))
+        return values, FORMS.index(self.form), min(max(chunk, 1), 256)
 
 
 def similar(labels: NDArray[Any], rows: slice, columns: slice) -> NDArray[np.bool_]:
@@ -92,7 +104,7 @@ def pair_gradient(
     """Return what ``plain_pair_gradient`` returns, in blocks, compiled, on all threads."""
     n, k = B.shape
     blocks = [slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
-    weigh = partial(_weigh_block, B, labels, np.einsum("ik,ik->i", B, B) / 4, rule)
+    weigh = partial(_weigh_block, B, labels, np.einsum("ik,ik->i", B, B) / 4, rule.packed(k))
     pulls = np.zeros((2, n, k), np.float32)  # A V and C V
     weights = np.zeros((2, n), np.float32)  # A 1 and C 1
     sums = np.zeros(3)  # U, and log(1 + D/η) of similar pairs and of the others
@@ -121,21 +133,22 @@ def pair_gradient(
 
 
 def _weigh_block(
-    B: Floats, labels: NDArray[Any], lengths: Floats, rule: PairRule, rows: slice, columns: slice
+    B: Floats,
+    labels: NDArray[Any],
+    lengths: Floats,
+    packed: tuple[Floats, int, int],
+    rows: slice,
+    columns: slice,
 ) -> tuple[Floats, Floats, Floats, NDArray[np.float64]]:
     """Return the weights A and C of a block (2, rows, columns), their sums both ways, and sums."""
-    inverse_scales = 1 / rule.scale_similar, 1 / rule.scale_dissimilar
-    values = np.array([rule.p_similar, rule.p_dissimilar, *inverse_scales], np.float32)
-    # The loss takes one logarithm of a product of so many 1 + D/η that it cannot overflow.
-    chunk = int(np.clip(300 / np.log10(1 + B.shape[1] * max(inverse_scales)), 1, 256))
     same = similar(labels, rows, columns)
     AC = np.empty((2, *same.shape), np.float32)
     np.matmul(B[rows], B[columns].T, out=AC[0])
     in_rows = np.zeros((2, same.shape[0]), np.float32)
     in_columns = np.zeros((2, same.shape[1]), np.float32)
     sums = np.zeros(3)
-    _weigh(AC, same, lengths[rows], lengths[columns], rows == columns, values,
-           FORMS.index(rule.form), chunk, in_rows, in_columns, sums)  # fmt: skip
+    _weigh(AC, same, lengths[rows], lengths[columns], rows == columns, *packed,
+           in_rows, in_columns, sums)  # fmt: skip
     return AC, in_rows, in_columns, sums
 
 
