@@ -17,7 +17,7 @@ from threadpoolctl import ThreadpoolController
 
 from streamhash.errors import InputError
 
-__all__ = ["get_threads", "run_blocks", "set_threads", "single_threaded_blas"]
+__all__ = ["get_threads", "run_blocks", "set_threads", "single_threaded_blas", "using_threads"]
 
 Block = TypeVar("Block")
 Result = TypeVar("Result")
@@ -46,6 +46,17 @@ def set_threads(n: int | None) -> None:
     if n is not None and n < 1:
         raise InputError(f"set_threads: n={n} is less than 1; pass None to use all cores.")
     _chosen = n
+
+
+@contextmanager
+def using_threads(n: int | None) -> Iterator[None]:
+    """Use ``n`` threads inside the block, and as many as before after it."""
+    before = _chosen
+    set_threads(n)
+    try:
+        yield
+    finally:
+        set_threads(before)
 
 
 @cache

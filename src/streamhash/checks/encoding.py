@@ -5,7 +5,7 @@ import numpy as np
 from streamhash.base import OnlineHasher
 from streamhash.checks._material import fresh, learned_from, state, stream
 from streamhash.codes import pack, unpack
-from streamhash.threads import get_threads, set_threads
+from streamhash.threads import using_threads
 
 
 def check_bits_are_signs_of_projections(hasher: OnlineHasher) -> None:
@@ -49,17 +49,13 @@ def check_encoding_leaves_the_model_alone(hasher: OnlineHasher) -> None:
 def check_threads_do_not_matter(hasher: OnlineHasher) -> None:
     """Any number of threads learns and encodes the same bits."""
     X, y = stream(n=3000)
-    had = get_threads()
-    try:
-        set_threads(1)
+    with using_threads(1):
         one = learned_from(hasher, X, y)
         codes = one.transform(X)
-        set_threads(3)
+    with using_threads(3):
         three = learned_from(hasher, X, y)
         assert state(one) == state(three)
         assert np.array_equal(codes, three.transform(X))
-    finally:
-        set_threads(had)
 
 
 def _set_bits(model: OnlineHasher, n_bits: int) -> None:
