@@ -1,8 +1,10 @@
 """What every hasher shares: errors word for word, stages, pipelines, and the public surface."""
 
+import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -213,6 +215,22 @@ def test_the_public_surface_is_what_all_says():
     assert {"SDOH", "LSH", "HammingIndex", "mean_average_precision"} <= set(streamhash.__all__)
     with pytest.raises(AttributeError, match="module 'streamhash' has no attribute 'nonsense'"):
         _ = streamhash.nonsense
+
+
+def test_type_checkers_see_the_same_surface():
+    stub = Path(streamhash.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    seen = re.findall(r"^from (\S+) import (\w+) as \2$", stub, re.MULTILINE)
+    assert {name: room for room, name in seen} == streamhash._HOME
+
+
+def test_a_stream_of_single_rows_is_told_to_come_in_pieces(caplog):
+    model = SDOH(n_bits=8, random_state=0)
+    for row in range(3):
+        model.partial_fit(X[row : row + 1], Y[row : row + 1])
+    assert [record.getMessage() for record in caplog.records] == [
+        "SDOH: the stream begins with a single row, and a row alone has no pairs to learn from; "
+        "hand over pieces of about 200 rows."
+    ]
 
 
 def test_importing_is_quick_and_loads_no_heavy_library():

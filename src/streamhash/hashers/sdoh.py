@@ -1,5 +1,6 @@
 """SDOH: similarity distribution based online hashing (Lin et al., ICCV 2019)."""
 
+import logging
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from streamhash.labels import group
 from streamhash.parameters import Choice, Maybe, Number, Whole
 
 __all__ = ["SDOH"]
+
+log = logging.getLogger("streamhash.hashers")
 
 
 class SDOH(OnlineHasher):
@@ -232,8 +235,14 @@ class SDOH(OnlineHasher):
             X = part.map_rows(X)
         labels = group(y) if y.ndim == 1 else y.astype(np.float32)
         n_pairs = len(X) * (len(X) - 1)
-        if n_pairs == 0:
-            return  # one instance has nothing to be compared with
+        if n_pairs == 0:  # one instance has nothing to be compared with
+            if self.n_stages_ == 0:
+                log.warning(
+                    "SDOH: the stream begins with a single row, and a row alone has no pairs to "
+                    "learn from; hand over pieces of about %d rows.",
+                    self.batch_size,
+                )
+            return
         rule, entropy = self._rule(count_similar(labels), n_pairs)
         step = np.float32(self.learning_rate * (len(X) * self.n_bits if self.scale_step else 1))
         W, c, best = self.W_, self.offset_, np.inf

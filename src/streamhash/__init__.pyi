@@ -1,0 +1,28 @@
+"""What type checkers and editors see of ``streamhash``; a test holds it to ``__init__.py``."""
+
+from streamhash.base import NotStartedError as NotStartedError
+from streamhash.base import OnlineHasher as OnlineHasher
+from streamhash.codes import pack as pack
+from streamhash.codes import unpack as unpack
+from streamhash.errors import FileError as FileError
+from streamhash.errors import InputError as InputError
+from streamhash.errors import MissingDataError as MissingDataError
+from streamhash.errors import MissingPartError as MissingPartError
+from streamhash.errors import StreamhashError as StreamhashError
+from streamhash.hashers import LSH as LSH
+from streamhash.hashers import SDOH as SDOH
+from streamhash.metrics import Retrieval as Retrieval
+from streamhash.metrics import area_under_curve as area_under_curve
+from streamhash.metrics import evaluate as evaluate
+from streamhash.metrics import mean_average_precision as mean_average_precision
+from streamhash.metrics import precision_at_ranks as precision_at_ranks
+from streamhash.metrics import precision_within_radius as precision_within_radius
+from streamhash.pipeline import AnchorMap as AnchorMap
+from streamhash.pipeline import CenterScale as CenterScale
+from streamhash.pipeline import StreamPipeline as StreamPipeline
+from streamhash.pipeline import load as load
+from streamhash.search import HammingIndex as HammingIndex
+from streamhash.threads import get_threads as get_threads
+from streamhash.threads import set_threads as set_threads
+
+__version__: str
