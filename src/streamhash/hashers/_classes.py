@@ -1,0 +1,51 @@
+"""The classes of a stream, numbered in the order in which they came."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamhash.base import Streaming
+from streamhash.errors import InputError
+
+__all__ = ["ClassTable"]
+
+
+class ClassTable(Streaming):
+    """Numbers labels of any type by their first appearance; a number, once given, stays.
+
+    Attributes
+    ----------
+    labels_ : list
+        The labels; the place of a label is its number.
+
+    Examples
+    --------
+    >>> table = ClassTable()
+    >>> table.number(np.array(["cat", "dog", "cat"]))
+    array([0, 1, 0], dtype=int32)
+    >>> table.number(np.array(["bird", "dog"]))
+    array([2, 1], dtype=int32)
+    >>> len(table)
+    3
+    """
+
+    def __init__(self) -> None:
+        self.labels_: list[Any] = []
+
+    def number(self, labels: NDArray[Any]) -> NDArray[np.int32]:
+        """Return the number of each label (n,); those never seen get the next ones."""
+        numbers = {label: place for place, label in enumerate(self.labels_)}
+        try:
+            found = [numbers.setdefault(label, len(numbers)) for label in labels.tolist()]
+        except TypeError as error:
+            raise InputError(
+                f"labels of a kind that cannot be compared ({error}); pass numbers, strings or "
+                "other plain values."
+            ) from error
+        if len(numbers) > len(self.labels_):
+            self.labels_ = [*numbers]  # a new list: the old one may be wanted for rolling back
+        return np.array(found, np.int32)
+
+    def __len__(self) -> int:
+        return len(self.labels_)
