@@ -135,6 +135,18 @@ TABLES: dict[str, Callable[[], str]] = {
 PLACE = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
+def draw() -> None:
+    """Draw the README's figure: quality against instances seen."""
+    from streamhash.bench.figures import draw_curves
+    from streamhash.bench.picture import save_png
+
+    found = lines("mnist")
+    folder = ROOT / "docs" / "figures"
+    folder.mkdir(exist_ok=True)
+    wanted = ("sdoh default kernel=1000", "sdoh default", "sdoh published", "lsh default")
+    save_png(draw_curves([found[name][32] for name in wanted]), folder / "mnist-curve.png")
+
+
 def rebuilt(text: str) -> str:
     """Return a document with all its tables made anew."""
     return PLACE.sub(lambda place: f"{place[1]}{TABLES[place[2]]()}\n{place[3]}", text)
@@ -150,6 +162,8 @@ def main() -> int:
             stale.append(str(path.relative_to(ROOT)))
             if "--check" not in sys.argv:
                 path.write_text(after, encoding="utf-8")
+    if "--check" not in sys.argv:
+        draw()
     sys.stdout.write("".join(f"{name}\n" for name in stale))
     return 1 if stale and "--check" in sys.argv else 0
 

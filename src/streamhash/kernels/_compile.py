@@ -38,8 +38,9 @@ class _Announce(event.Listener):
         function = compilation.data["dispatcher"].py_func
         if self._depth == 0 and function.__module__.startswith("streamhash."):
             log.warning(
-                "streamhash: compiling %s for this machine (only the first time)",
-                function.__name__,
+                "streamhash: compiling %s.%s for this machine (only the first time)",
+                function.__module__.removeprefix("streamhash."),
+                function.__name__.lstrip("_"),
             )
         self._depth += 1
 
