@@ -3,136 +3,151 @@
     python docs/rebuild.py           write what has changed
     python docs/rebuild.py --check   change nothing; exit 1 if something would change (a test)
 
-A document holds a table between ``<!-- table: NAME -->`` and ``<!-- end -->``.
+A document holds a table between ``<!-- table: NAME -->`` and ``<!-- end -->``. Names: those of
+``TABLES``, METHOD-mnist for a method beside the paper, and benchmark-NAME for what a benchmark
+printed.
 """
 
+import math
 import re
 import sys
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from streamhash.bench import read_rows, summarise
 from streamhash.bench.summary import Line
+from streamhash.hashers import METHODS
 
 ROOT = Path(__file__).parents[1]
-BITS = (32, 48, 64, 128)
-DATA = ("mnist", "cifar10-features", "miniplaces-features")
-
-# The paper's MNIST table, and a transcription of the third author's program (one seed).
-PAPER = {"map": (0.814, 0.799, 0.802, 0.823), "precision@h2": (0.835, 0.833, 0.850, 0.828)}
-PROGRAM = {"map": (0.799, None, 0.80, None), "precision@h2": (0.821, None, 0.82, None)}
-
-LABELS = {
-    "sdoh published": "SDOH, published settings",
-    "sdoh default": "SDOH, our default",
-    "sdoh default kernel=1000": "SDOH, our default, `kernel=1000`",
-    "lsh default": "LSH",
-    "lsh published": "LSH, published settings",
-}
+PAPER = tomllib.loads(
+    (ROOT / "src/streamhash/bench/papers/mnist-table.toml").read_text(encoding="utf-8")
+)
+BITS: list[int] = PAPER["bits"]
+HEAD = [f"{k} bits" for k in BITS]
+TITLES = {"map": "mAP", "precision@h2": "Precision@H2"}
+KERNEL = "default kernel=1000"
+ByBits = dict[int, Line]
 
 
-def lines(data: str) -> dict[str, dict[int, Line]]:
-    """Lines of a data set's rows, by settings and code length."""
-    found: dict[str, dict[int, Line]] = {}
+def lines(data: str) -> dict[str, dict[str, ByBits]]:
+    """Lines of a data set's rows, by method, settings and code length."""
+    found: dict[str, dict[str, ByBits]] = {}
     for line in summarise(read_rows(ROOT / "results" / data / "rows.jsonl")):
         row = line.rows[0]
         changes = [f"{name}={value}" for name, value in row["changes"].items()]
-        name = " ".join([row["method"], row["settings"], *changes])
-        found.setdefault(name, {})[line.n_bits] = line
+        settings = " ".join([row["settings"], *changes])
+        found.setdefault(row["method"], {}).setdefault(settings, {})[line.n_bits] = line
     return found
 
 
-def markdown(head: list[str], body: list[list[str]]) -> str:
+def markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     """A Markdown table, the first column of which is text."""
     rows = [head, ["---"] + ["---:"] * (len(head) - 1), *body]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def numbers(values: tuple[float | None, ...]) -> list[str]:
+def published(line: dict[str, Any], metric: str) -> list[str]:
     """Published numbers as cells."""
-    return ["–" if value is None else f"{value:.3f}" for value in values]
+    return ["–" if math.isnan(value) else f"{value:.3f}" for value in line[metric]]
 
 
-def cells(by_bits: dict[int, Line], metric: str) -> list[str]:
+def ours(by_bits: ByBits, metric: str) -> list[str]:
     """Our mean ± std as cells."""
     return [by_bits[k].text(metric) if k in by_bits else "–" for k in BITS]
 
 
-def of_data(data: str, wanted: tuple[str, ...], metric: str) -> list[list[str]]:
-    """Table lines of a data set."""
-    found = lines(data)
-    return [[LABELS[name], *cells(found[name], metric)] for name in wanted if name in found]
+def words(settings: str) -> str:
+    """How a table calls settings: ours, published settings, `kernel=1000`."""
+    first, *changes = settings.split(" ")
+    return ", ".join(["ours", f"{first} settings", *(f"`{change}`" for change in changes)])
 
 
-SDOH = ("sdoh published", "sdoh default", "sdoh default kernel=1000")
-HEAD = [f"{k} bits" for k in BITS]
-
-
-def readme() -> str:
-    """MNIST in short."""
-    body = [["SDOH, the paper", *numbers(PAPER["map"])]]
-    body += of_data("mnist", (*SDOH, "lsh default"), "map")
-    return markdown(["MNIST, mAP", *HEAD], body)
-
-
-def sdoh_mnist() -> str:
-    """MNIST, two metrics, beside paper and program."""
+def beside_the_paper(method: str) -> str:
+    """A method on MNIST: paper, original program, ours, in two metrics."""
+    found = lines("mnist").get(method, {})
     tables = []
-    for metric, title in (("map", "mAP"), ("precision@h2", "Precision@H2")):
+    for metric, title in TITLES.items():
         body = [
-            ["SDOH, the paper", *numbers(PAPER[metric])],
-            ["SDOH, authors' program transcribed, one seed", *numbers(PROGRAM[metric])],
-            *of_data("mnist", (*SDOH, "lsh default"), metric),
+            [line["source"], *published(line, metric)]
+            for line in PAPER["line"]
+            if line["method"] == method
         ]
-        tables.append(markdown([f"MNIST, {title}", *HEAD], body))
+        # Published settings first, then those with changes, then our defaults.
+        for settings in sorted(found, key=lambda name: (name.split(" ")[0] == "default", name)):
+            body.append([words(settings), *ours(found[settings], metric)])
+        name = METHODS[method].__name__
+        tables.append(markdown([f"{name}, MNIST, {title}", *HEAD], body))
     return "\n\n".join(tables)
 
 
-def sdoh_other() -> str:
-    """The same default elsewhere."""
-    wanted = (*SDOH[1:], "lsh default")
-    return "\n\n".join(
-        markdown([f"{data}, mAP", *HEAD], of_data(data, wanted, "map")) for data in DATA[1:]
-    )
-
-
-def sdoh_seconds() -> str:
-    """Processor seconds to learn the stream."""
+def readme() -> str:
+    """All methods on MNIST, mAP: published settings beside the paper's numbers, then ours."""
     found = lines("mnist")
-    body = [
-        [LABELS[name], *[f"{found[name][k].seconds('learn'):.2f}" for k in BITS]]
-        for name in SDOH
-        if name in found
-    ]
-    machine = found["sdoh default"][32].rows[0]["machine"]
-    return markdown([f"CPU s on {machine['cpu']}", *HEAD], body)
+    papers = {line["method"]: line for line in PAPER["line"] if line["source"] == "paper"}
+    tables = []
+    for settings, title in (
+        ("published", "published settings (paper)"),
+        ("default", "our defaults"),
+        (KERNEL, "our defaults, `kernel=1000`"),
+    ):
+        for method in METHODS:
+            if settings not in found.get(method, {}):
+                continue
+            cells = ours(found[method][settings], "map")
+            if settings == "published" and method in papers:
+                there = published(papers[method], "map")
+                cells = [f"{cell} ({value})" for cell, value in zip(cells, there, strict=True)]
+            tables.append([f"{METHODS[method].__name__}, {title}", *cells])
+    return markdown(["MNIST, mAP", *HEAD], tables)
 
 
-def lsh_mnist() -> str:
-    """LSH under both settings."""
-    return markdown(["mAP", *HEAD], of_data("mnist", ("lsh default", "lsh published"), "map"))
+def other_data() -> str:
+    """The same defaults on the other data sets."""
+    tables = []
+    for data in ("cifar10-features", "miniplaces-features"):
+        body = [
+            [f"{METHODS[method].__name__}, {words(settings).removeprefix('ours, ')}", *cells]
+            for method, by_settings in lines(data).items()
+            for settings, by_bits in by_settings.items()
+            for cells in [ours(by_bits, "map")]
+        ]
+        tables.append(markdown([f"{data}, mAP", *HEAD], body))
+    return "\n\n".join(tables)
 
 
-def printed(name: str) -> Callable[[], str]:
+def seconds() -> str:
+    """Processor seconds to learn the MNIST stream."""
+    body = []
+    for method, by_settings in lines("mnist").items():
+        for settings, by_bits in by_settings.items():
+            cells = [f"{by_bits[k].seconds('learn'):.2f}" if k in by_bits else "–" for k in BITS]
+            body.append([f"{METHODS[method].__name__}, {words(settings)}", *cells])
+            machine = by_bits[min(by_bits)].rows[0]["machine"]["cpu"]
+    return markdown([f"CPU s on {machine}", *HEAD], body)
+
+
+def benchmark(name: str) -> str:
     """What a benchmark printed, kept in results/benchmarks."""
-
-    def table() -> str:
-        text = (ROOT / "results" / "benchmarks" / f"{name}.txt").read_text(encoding="utf-8")
-        return f"```text\n{text.strip()}\n```"
-
-    return table
+    text = (ROOT / "results" / "benchmarks" / f"{name}.txt").read_text(encoding="utf-8")
+    return f"```text\n{text.strip()}\n```"
 
 
 TABLES: dict[str, Callable[[], str]] = {
     "readme": readme,
-    "sdoh-mnist": sdoh_mnist,
-    "sdoh-other": sdoh_other,
-    "sdoh-seconds": sdoh_seconds,
-    "lsh-mnist": lsh_mnist,
-    "benchmark-sdoh-step": printed("sdoh_step"),
-    "benchmark-evaluation": printed("evaluation"),
+    "other-data": other_data,
+    "seconds": seconds,
 }
-PLACE = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def table(name: str) -> str:
+    """Make the table of this name."""
+    if name in TABLES:
+        return TABLES[name]()
+    if name.startswith("benchmark-"):
+        return benchmark(name.removeprefix("benchmark-").replace("-", "_"))
+    return beside_the_paper(name.removesuffix("-mnist"))
 
 
 def draw() -> None:
@@ -143,13 +158,16 @@ def draw() -> None:
     found = lines("mnist")
     folder = ROOT / "docs" / "figures"
     folder.mkdir(exist_ok=True)
-    wanted = ("sdoh default kernel=1000", "sdoh default", "sdoh published", "lsh default")
-    save_png(draw_curves([found[name][32] for name in wanted]), folder / "mnist-curve.png")
+    wanted = [found["sdoh"][KERNEL], *(found[name]["default"] for name in METHODS if name in found)]
+    save_png(draw_curves([by_bits[32] for by_bits in wanted]), folder / "mnist-curve.png")
+
+
+PLACE = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def rebuilt(text: str) -> str:
     """Return a document with all its tables made anew."""
-    return PLACE.sub(lambda place: f"{place[1]}{TABLES[place[2]]()}\n{place[3]}", text)
+    return PLACE.sub(lambda place: f"{place[1]}{table(place[2])}\n{place[3]}", text)
 
 
 def main() -> int:
