@@ -60,6 +60,27 @@ class CenterScale(StreamPart):
         self.mean_ = before + share * shift
         self.n_rows_ = getattr(self, "n_rows_", 0) + len(X)
 
+    def follow_rows(self, X: Matrix) -> Matrix:
+        """Learn rows (n, d) one after the other, and map each by what is known as it comes.
+
+        So a method that learns one by one gets the same rows however the stream is cut.
+        """
+        if self.scale == "rms" or not self.center:
+            return np.concatenate([self._follow_one(X[i : i + 1]) for i in range(len(X))])
+        before = getattr(self, "n_rows_", 0)
+        mean = getattr(self, "mean_", X[0].astype(np.float64))
+        away = X - mean  # (n, d)  float64
+        counts = np.arange(before + 1, before + len(X) + 1)[:, None]
+        shifts = np.cumsum(away, axis=0) / counts  # (n, d)  how far each row has moved the mean
+        self.mean_ = mean + shifts[-1]
+        self.n_rows_ = before + len(X)
+        rows: Matrix = (away - shifts).astype(np.float32)
+        return unit_length(rows) if self.scale == "unit" else rows
+
+    def _follow_one(self, row: Matrix) -> Matrix:
+        self.learn_rows(row)
+        return self.map_rows(row)
+
     def map_rows(self, X: Matrix) -> Matrix:
         """Centre and scale rows (n, d)."""
         if self.center:

@@ -1,0 +1,102 @@
+"""Target codes of classes: a class gets its own when it first appears, and keeps it for good."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamhash.base import Matrix, Streaming
+from streamhash.parameters import Choice, Whole
+
+__all__ = ["Codebook", "hadamard_row"]
+
+CANDIDATES = 64  # codewords drawn at a time, to take the one farthest from those given
+
+
+class Codebook(Streaming):
+    """Targets in {−1, +1}ᵏ for classes numbered 0, 1, 2, ... as they come; any number of them.
+
+    Rows of a Hadamard matrix of size r* (Sylvester's, r* the smallest power of two that is at least
+    k and ``n_classes``) are as far from each other as can be. Where r* ≠ k a row is brought to k
+    bits by the signs of a Gaussian projection, zero counting as −1. When all rows are given, a
+    matrix of twice the size with a projection of its own takes over; targets already given stay.
+
+    Parameters
+    ----------
+    n_bits : int
+        Length k of the targets.
+    kind : "permuted", "natural", "random" or "spread"
+        Rows of the Hadamard matrix in a random order, or in their own; random codewords; or the
+        random ones that lie farthest from those given before, out of 64 drawn each time.
+    n_classes : int, default=1
+        Classes expected: the first matrix has at least so many rows.
+
+    Attributes
+    ----------
+    targets_ : array (classes, k)
+        The targets given so far.
+    size_ : int
+        Size r* of the present Hadamard matrix; 0 before the first, and with random codewords.
+    order_ : array (r*,)
+        The order of its rows.
+    projection_ : array (r*, k) or (0, k)
+        The present projection; no rows where r* = k.
+    """
+
+    targets_: Matrix
+    size_: int
+    order_: NDArray[np.int64]
+    projection_: Matrix
+
+    rules = {  # noqa: RUF012
+        "n_bits": Whole(1),
+        "kind": Choice("permuted", "natural", "random", "spread"),
+        "n_classes": Whole(1),
+    }
+
+    def __init__(self, n_bits: int, *, kind: str = "permuted", n_classes: int = 1) -> None:
+        self.n_bits = n_bits
+        self.kind = kind
+        self.n_classes = n_classes
+
+    def targets(self, numbers: NDArray[np.int32], random: np.random.Generator) -> Matrix:
+        """Return the targets (n, k) of classes by their numbers; new ones get theirs now."""
+        if not hasattr(self, "targets_"):
+            self.targets_, self.size_ = np.empty((0, self.n_bits), np.float32), 0
+        for number in range(len(self.targets_), int(numbers.max(initial=-1)) + 1):
+            drawn = self.kind in ("random", "spread")
+            target = self._codeword(random) if drawn else self._hadamard(number, random)
+            self.targets_ = np.vstack([self.targets_, target])
+        return self.targets_[numbers]
+
+    def _hadamard(self, number: int, random: np.random.Generator) -> Matrix:
+        """Return the target (k,) of the class with this number, growing the matrix if need be."""
+        if number >= self.size_:
+            rows = max(self.n_bits, self.n_classes, number + 1)
+            self.size_ = 1 << (rows - 1).bit_length()
+            natural = self.kind == "natural"
+            self.order_ = np.arange(self.size_) if natural else random.permutation(self.size_)
+            size = 0 if self.size_ == self.n_bits else self.size_
+            self.projection_ = random.standard_normal((size, self.n_bits), dtype=np.float32)
+        row = hadamard_row(int(self.order_[number]), self.size_)
+        if self.size_ == self.n_bits:
+            return row
+        return np.where(row @ self.projection_ > 0, np.float32(1), np.float32(-1))
+
+    def _codeword(self, random: np.random.Generator) -> Matrix:
+        """Return a random codeword (k,), or the farthest from those given of several."""
+        n = CANDIDATES if self.kind == "spread" else 1
+        drawn = (2 * random.integers(2, size=(n, self.n_bits)) - 1).astype(np.float32)
+        # (n,)  k − 2 × distance to the nearest of those given
+        nearness = (drawn @ self.targets_.T).max(axis=1, initial=-np.inf)
+        farthest: Matrix = drawn[nearness.argmin()]
+        return farthest
+
+
+def hadamard_row(row: int, size: int) -> Matrix:
+    """Return a row (size,) of Sylvester's Hadamard matrix: H_ij = (−1)^(ones in i and j).
+
+    >>> [hadamard_row(i, 4).astype(int).tolist() for i in range(4)]
+    [[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]]
+    """
+    odd = np.bitwise_count(np.arange(size) & row) & 1
+    signs: Matrix = 1 - 2 * odd.astype(np.float32)
+    return signs
