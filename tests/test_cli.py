@@ -1,6 +1,7 @@
 """The command line: help, lists, demo and bench; output and exit codes verbatim."""
 
 import json
+import re
 import os
 import subprocess
 import sys
@@ -81,7 +82,15 @@ def test_help_imports_nothing_heavy():
 
 
 def test_methods():
-    assert "Lin et al., ICCV 2019" in run("methods").stdout
+    line = next(line for line in run("methods").stdout.splitlines() if line.startswith("  sdoh"))
+    assert re.split(r"\s{2,}", line.strip()) == [
+        "sdoh",
+        "Lin et al., ICCV",
+        "2019",
+        "one or several a row",
+        "cifar10, mnist, places205",
+        "docs/methods/sdoh.md",
+    ]
     listed = json.loads(run("methods", "--json").stdout)
     assert [method["name"] for method in listed] == list(METHODS)
     assert {"class", "reference", "needs_labels", "parameters"} <= listed[0].keys()

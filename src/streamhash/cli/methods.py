@@ -1,6 +1,11 @@
 """``streamhash methods``: what there is to choose from."""
 
+from typing import TYPE_CHECKING
+
 from streamhash.cli._options import Json
+
+if TYPE_CHECKING:
+    from streamhash.base import OnlineHasher
 
 __all__ = ["run"]
 
@@ -24,6 +29,7 @@ def run(as_json: Json = False) -> None:
                     "needs_labels": method.needs_labels,
                     "multi_label": method.multi_label,
                     "published_for": list(method.settings),
+                    "page": _page(name),
                     "parameters": method().get_params(deep=False),
                 }
                 for name, method in METHODS.items()
@@ -31,13 +37,20 @@ def run(as_json: Json = False) -> None:
         )
         return
     table = Table(box=box.SIMPLE_HEAD)
-    for heading in ("method", "from", "learns from labels", "several labels", "published for"):
+    for heading in ("method", "paper", "year", "labels", "published for", "page"):
         table.add_column(heading)
     for name, method in METHODS.items():
-        answers = (_yes(method.needs_labels), _yes(method.multi_label))
-        table.add_row(name, method.reference, *answers, ", ".join(method.settings) or "–")
+        paper = method.reference.removesuffix(f" {method.year}")
+        published = ", ".join(method.settings) or "–"
+        table.add_row(name, paper, str(method.year), _labels(method), published, _page(name))
     results().print(table)
 
 
-def _yes(fact: bool) -> str:
-    return "yes" if fact else "no"
+def _labels(method: "type[OnlineHasher]") -> str:
+    if not method.needs_labels:
+        return "none"
+    return "one or several a row" if method.multi_label else "one a row"
+
+
+def _page(name: str) -> str:
+    return f"docs/methods/{name}.md"
