@@ -1,0 +1,278 @@
+"""Sketches of a stream: a few rows S whose SᵀS stands for AᵀA of all rows A that went by.
+
+``FrequentDirections`` keeps l rows and, when they are full, takes their least important half away
+(Liberty, KDD 2013; SketchHash). ``FastFrequentDirections`` first mixes a chunk of m rows into l/2
+by a subsampled randomised Hadamard transform, and shrinks once a chunk (FROSH). ``centred`` makes
+the rows that keep a sketch exactly centred on the mean of a stream that is never seen whole.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamhash.base import Matrix, Streaming
+from streamhash.kernels.hadamard import fold_block, hadamard_signs
+from streamhash.parameters import Whole
+
+__all__ = [
+    "Even",
+    "FastFrequentDirections",
+    "FrequentDirections",
+    "PowerOfTwo",
+    "centred",
+    "polar",
+    "principal_directions",
+    "random_rotation",
+]
+
+Doubles = NDArray[np.float64]
+RANK_TOLERANCE = 1e-10  # of the largest squared singular value: what float32 rows can carry
+
+
+class Even(Whole):
+    """An even whole number."""
+
+    def allows(self, value: Any) -> bool:
+        """Whether ``value`` keeps the rule."""
+        return super().allows(value) and int(value) % 2 == 0
+
+    def __str__(self) -> str:
+        return f"an even number from {self.low} up"
+
+
+class PowerOfTwo(Whole):
+    """A power of two."""
+
+    def allows(self, value: Any) -> bool:
+        """Whether ``value`` keeps the rule."""
+        return super().allows(value) and int(value).bit_count() == 1
+
+    def __str__(self) -> str:
+        return f"a power of two from {self.low} up"
+
+
+class FrequentDirections(Streaming):
+    """A sketch S of l rows: 0 ⪯ AᵀA − SᵀS ⪯ (2/l) ‖A‖² for any rows A, whatever their order.
+
+    Rows go in as they are while there is room. When S is full, its squared singular values are
+    lowered by the (l/2 + 1)-th, which empties half of it: one decomposition in l/2 rows. Putting
+    rows in one by one, or many at once, is the same.
+
+    Parameters
+    ----------
+    size : int, default=200
+        Rows l of the sketch, even.
+
+    Attributes
+    ----------
+    S_ : array (l, d)
+        The sketch; rows that are still free are zero.
+    n_filled_ : int
+        How many rows are in use.
+    """
+
+    S_: Matrix
+    n_filled_: int
+
+    rules = {"size": Even(2)}  # noqa: RUF012
+
+    def __init__(self, size: int = 200) -> None:
+        self.size = size
+
+    def add_rows(self, F: Matrix) -> None:
+        """Put rows (n, d) in."""
+        S = self._sketch_to_write(F.shape[1])
+        filled, start = getattr(self, "n_filled_", 0), 0
+        while start < len(F):
+            if filled == self.size:
+                shrink(S)
+                filled = self.size // 2
+            n_new = min(self.size - filled, len(F) - start)
+            S[filled : filled + n_new] = F[start : start + n_new]
+            filled, start = filled + n_new, start + n_new
+        self.S_, self.n_filled_ = S, filled
+
+    def rows(self) -> Matrix:
+        """Return the rows whose SᵀS stands for the stream's AᵀA."""
+        return self.S_[: self.n_filled_]
+
+    def _sketch_to_write(self, d: int) -> Matrix:
+        """Return a copy of S, since learned arrays are replaced and never written into."""
+        return self.S_.copy() if hasattr(self, "S_") else np.zeros((self.size, d), np.float32)
+
+
+class FastFrequentDirections(FrequentDirections):
+    """Frequent directions of rows that a randomised Hadamard transform has mixed, m into l/2.
+
+    For each chunk F of m rows, with fresh random signs ε and l/2 rows Ω drawn of the Hadamard
+    matrix H_m, Y = √(2/l) H_m[Ω] diag(ε) F stands for it: YᵀY is FᵀF in expectation. H_m is the
+    Kronecker product of H_{m/b} and H_b; so rows are taken in blocks of b: the block is transformed
+    by H_b, and row r = r₁ b + r₂ of the outcome is row r₂ of that, times H_{m/b}[r₁, block], added
+    up over the blocks. No chunk is ever stored: Y grows in the lower half of S, beside it wait
+    fewer than b rows. When a chunk is full, S is shrunk, which empties its lower half.
+
+    Parameters
+    ----------
+    size : int, default=200
+        Rows l of the sketch, even.
+    chunk : int or None, default=None
+        Rows m of a chunk, a power of two of at least l/2 (else the next one is taken). None: the
+        smallest of at least d.
+    random_state : int, RandomState or None
+        Seed of signs and rows.
+
+    Attributes
+    ----------
+    S_ : array (l, d)
+        The sketch of the chunks before, above; Y of the current one, below.
+    waiting_ : array (b, d)
+        The rows of the block that is not full yet, zero where they are still to come.
+    n_in_chunk_ : int
+        Rows of the current chunk so far, those that wait included.
+    flips_ : array (m,)
+        Signs ε of the current chunk.
+    picked_ : array (l/2,)
+        Rows Ω of H_m of the current chunk.
+    random_ : Generator
+        Where the next ones come from.
+    """
+
+    waiting_: Matrix
+    n_in_chunk_: int
+    flips_: NDArray[np.int8]
+    picked_: NDArray[np.int64]
+    random_: np.random.Generator
+
+    def __init__(
+        self, size: int = 200, *, chunk: int | None = None, random_state: Any = None
+    ) -> None:
+        super().__init__(size)
+        self.chunk = chunk
+        self.random_state = random_state
+
+    def add_rows(self, F: Matrix) -> None:
+        """Put rows (n, d) in."""
+        if not hasattr(self, "S_"):
+            self._begin(F.shape[1])
+        S, waiting = self.S_.copy(), self.waiting_.copy()
+        b, m, start = len(waiting), len(self.flips_), 0
+        while start < len(F):
+            there = self.n_in_chunk_ % b
+            new = F[start : start + b - there]
+            if len(new) == b:
+                self._fold(new, self.n_in_chunk_ // b, S[self.size // 2 :])
+            else:
+                waiting[there : there + len(new)] = new
+                if there + len(new) == b:
+                    self._fold(waiting, self.n_in_chunk_ // b, S[self.size // 2 :])
+                    waiting[:] = 0
+            start += len(new)
+            self.n_in_chunk_ += len(new)
+            if self.n_in_chunk_ == m:
+                shrink(S)
+                self._draw(m)
+        self.S_, self.waiting_ = S, waiting
+
+    def rows(self) -> Matrix:
+        """Return S with Y of the chunk so far: the rows that are still to come count as zeros."""
+        S = self.S_
+        if n_waiting := self.n_in_chunk_ % len(self.waiting_):
+            S = S.copy()
+            block = self.n_in_chunk_ // len(self.waiting_)
+            self._fold(self.waiting_[:n_waiting], block, S[self.size // 2 :])
+        return S
+
+    def _begin(self, d: int) -> None:
+        half = self.size // 2
+        m = next_power_of_two(max(half, d if self.chunk is None else self.chunk))
+        b = min(m, next_power_of_two(half + 1) // 2)  # the largest power of two up to l/2
+        self.S_ = np.zeros((self.size, d), np.float32)
+        self.waiting_ = np.zeros((b, d), np.float32)
+        self.random_ = np.random.default_rng(self.random_state)
+        self._draw(m)
+
+    def _draw(self, m: int) -> None:
+        self.n_in_chunk_ = 0
+        self.flips_ = (2 * self.random_.integers(2, size=m) - 1).astype(np.int8)  # ε
+        self.picked_ = self.random_.choice(m, self.size // 2, replace=False)  # Ω
+
+    def _fold(self, F: Matrix, block: int, Y: Matrix) -> None:
+        """Add what a block of rows (up to b, d) is in Y (l/2, d)."""
+        b = len(self.waiting_)
+        r1, r2 = np.divmod(self.picked_, b)  # H_m[r] = H_{m/b}[r₁] ⊗ H_b[r₂]
+        weights = hadamard_signs(r1, block) * np.float32((self.size // 2) ** -0.5)
+        flips = self.flips_[block * b : (block + 1) * b].astype(np.float32)
+        fold_block(F, flips, r2, weights, Y)
+
+
+def shrink(S: Matrix) -> None:
+    """Lower the squared singular values of S (l, d), in place, by the (l/2 + 1)-th of them."""
+    half = len(S) // 2
+    squares, U = _decompose(S)
+    # Σ' Vᵀ = (Σ'/Σ) Uᵀ S with Σ'² = max(Σ² − δ, 0)
+    ratios = np.zeros(half)
+    there = squares[:half] > RANK_TOLERANCE * squares[0]
+    ratios[there] = np.sqrt(1 - squares[half] / squares[:half][there])  # (l/2,)
+    S[:half] = (U[:, :half] * ratios).T.astype(np.float32) @ S  # (l/2, d)
+    S[half:] = 0
+
+
+def principal_directions(S: Matrix, k: int) -> Doubles:
+    """Return the first k right singular vectors of S (n, d) as columns, fewer if S has lower rank.
+
+    Of the two signs each may have, the one that makes its largest entry positive.
+    """
+    S = S[S.any(axis=1)]
+    if not len(S):
+        return np.zeros((S.shape[1], 0))
+    squares, U = _decompose(S)
+    rank = min(k, int((squares > RANK_TOLERANCE * squares[0]).sum()))
+    V = S.T.astype(np.float64) @ (U[:, :rank] / np.sqrt(squares[:rank]))  # (d, rank)
+    largest = np.abs(V).argmax(axis=0)
+    V *= np.sign(V[largest, np.arange(rank)])
+    return V
+
+
+def _decompose(S: Matrix) -> tuple[Doubles, Doubles]:
+    """Return squared singular values, largest first, and left singular vectors of S (n, d)."""
+    rows = S.astype(np.float64)
+    squares, U = np.linalg.eigh(rows @ rows.T)
+    return np.maximum(squares[::-1], 0), U[:, ::-1]
+
+
+def centred(A: Matrix, mean: Doubles, n_before: int) -> tuple[Matrix, Doubles]:
+    """Return the rows that bring a stage A (n, d) into a centred sketch, and the new mean.
+
+    The stage about its own mean, and one row more: c = √(N n / (N + n)) (m_A − μ). The scatter of
+    both together about their common mean is the sum of both scatters and c cᵀ, so the sketch is
+    centred as if the whole stream had been there at once.
+    """
+    n = len(A)
+    own = A.mean(axis=0, dtype=np.float64)  # m_A (d,)
+    rows = A - own  # (n, d), float64
+    shift = own - mean
+    if n_before:
+        compensation = np.sqrt(n_before * n / (n_before + n)) * shift  # c (d,)
+        rows = np.vstack([rows, compensation])
+    F = rows.astype(np.float32)
+    return F[F.any(axis=1)], mean + n / (n_before + n) * shift
+
+
+def random_rotation(k: int, random: np.random.Generator) -> Doubles:
+    """Draw a k × k orthogonal matrix, each as likely as any other."""
+    Q, upper = np.linalg.qr(random.standard_normal((k, k)))
+    rotation: Doubles = Q * np.sign(np.diag(upper))
+    return rotation
+
+
+def polar(M: Doubles) -> Doubles:
+    """Return the matrix with orthonormal rows that is nearest to M (p, k), p ≤ k."""
+    P, _, Qt = np.linalg.svd(M, full_matrices=False)
+    nearest: Doubles = P @ Qt
+    return nearest
+
+
+def next_power_of_two(n: int) -> int:
+    """Return the smallest power of two of at least n."""
+    return 1 << (n - 1).bit_length()
