@@ -37,19 +37,18 @@ def run(as_json: Json = False) -> None:
         )
         return
     table = Table(box=box.SIMPLE_HEAD)
-    for heading in ("method", "paper", "year", "labels", "published for", "page"):
-        table.add_column(heading)
+    for heading in ("method", "paper", "year", "labels", "page"):
+        table.add_column(heading, no_wrap=True)
     for name, method in METHODS.items():
         paper = method.reference.removesuffix(f" {method.year}")
-        published = ", ".join(method.settings) or "–"
-        table.add_row(name, paper, str(method.year), _labels(method), published, _page(name))
+        table.add_row(name, paper, str(method.year), _labels(method), _page(name))
     results().print(table)
 
 
 def _labels(method: "type[OnlineHasher]") -> str:
     if not method.needs_labels:
         return "none"
-    return "one or several a row" if method.multi_label else "one a row"
+    return "one or several" if method.multi_label else "one"
 
 
 def _page(name: str) -> str:
