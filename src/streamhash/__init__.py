@@ -15,7 +15,18 @@ __version__ = "0.1.0"
 
 # Where each public name lives. The lists of names are the public surface, and tested as such.
 _ROOMS = {
-    "streamhash.hashers": ["LSH", "SDOH"],
+    "streamhash.hashers": [
+        "BSODH",
+        "FROSH",
+        "HCOH",
+        "HMOH",
+        "ITQ",
+        "LSH",
+        "OSH",
+        "PCAH",
+        "SDOH",
+        "SketchHash",
+    ],
     "streamhash.base": ["NotStartedError", "OnlineHasher"],
     "streamhash.codes": ["pack", "unpack"],
     "streamhash.errors": [

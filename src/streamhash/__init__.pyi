@@ -9,8 +9,16 @@ from streamhash.errors import InputError as InputError
 from streamhash.errors import MissingDataError as MissingDataError
 from streamhash.errors import MissingPartError as MissingPartError
 from streamhash.errors import StreamhashError as StreamhashError
+from streamhash.hashers import BSODH as BSODH
+from streamhash.hashers import FROSH as FROSH
+from streamhash.hashers import HCOH as HCOH
+from streamhash.hashers import HMOH as HMOH
+from streamhash.hashers import ITQ as ITQ
 from streamhash.hashers import LSH as LSH
+from streamhash.hashers import OSH as OSH
+from streamhash.hashers import PCAH as PCAH
 from streamhash.hashers import SDOH as SDOH
+from streamhash.hashers import SketchHash as SketchHash
 from streamhash.metrics import Retrieval as Retrieval
 from streamhash.metrics import area_under_curve as area_under_curve
 from streamhash.metrics import evaluate as evaluate

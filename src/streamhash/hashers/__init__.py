@@ -1,10 +1,41 @@
 """The methods: one file each, named after the method."""
 
 from streamhash.base import OnlineHasher
+from streamhash.hashers.bsodh import BSODH
+from streamhash.hashers.frosh import FROSH
+from streamhash.hashers.hcoh import HCOH
+from streamhash.hashers.hmoh import HMOH
+from streamhash.hashers.itq import ITQ
 from streamhash.hashers.lsh import LSH
+from streamhash.hashers.osh import OSH
+from streamhash.hashers.pcah import PCAH
 from streamhash.hashers.sdoh import SDOH
+from streamhash.hashers.sketchhash import SketchHash
 
-__all__ = ["LSH", "METHODS", "SDOH"]
+__all__ = [
+    "BSODH",
+    "FROSH",
+    "HCOH",
+    "HMOH",
+    "ITQ",
+    "LSH",
+    "METHODS",
+    "OSH",
+    "PCAH",
+    "SDOH",
+    "SketchHash",
+]
 
 # By the names that the command line uses, in the order of their listing.
-METHODS: dict[str, type[OnlineHasher]] = {"sdoh": SDOH, "lsh": LSH}
+METHODS: dict[str, type[OnlineHasher]] = {
+    "sdoh": SDOH,
+    "bsodh": BSODH,
+    "sketchhash": SketchHash,
+    "frosh": FROSH,
+    "hmoh": HMOH,
+    "hcoh": HCOH,
+    "osh": OSH,
+    "lsh": LSH,
+    "pcah": PCAH,
+    "itq": ITQ,
+}
