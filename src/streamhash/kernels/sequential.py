@@ -51,7 +51,9 @@ def learn_one_by_one(
             # W after step i has all g_j with j ≤ i in it: g_j counts m − j times
             rounds = np.arange(len(rows), 0, -1, dtype=G.dtype)[:, None]
             total = total + (W * G.dtype.type(len(rows)) + rows.T @ (rounds * G))
-        W = W + rows.T @ G
+        moved = rows.T @ G
+        moved += W  # a new array, and no third one
+        W = moved
     return W, total
 
 
