@@ -16,12 +16,14 @@ __version__ = "0.1.0"
 # Where each public name lives. The lists of names are the public surface, and tested as such.
 _ROOMS = {
     "streamhash.hashers": [
+        "AdaptHash",
         "BSODH",
         "FROSH",
         "HCOH",
         "HMOH",
         "ITQ",
         "LSH",
+        "OKH",
         "OSH",
         "PCAH",
         "SDOH",

@@ -1,12 +1,14 @@
 """The methods: one file each, named after the method."""
 
 from streamhash.base import OnlineHasher
+from streamhash.hashers.adapthash import AdaptHash
 from streamhash.hashers.bsodh import BSODH
 from streamhash.hashers.frosh import FROSH
 from streamhash.hashers.hcoh import HCOH
 from streamhash.hashers.hmoh import HMOH
 from streamhash.hashers.itq import ITQ
 from streamhash.hashers.lsh import LSH
+from streamhash.hashers.okh import OKH
 from streamhash.hashers.osh import OSH
 from streamhash.hashers.pcah import PCAH
 from streamhash.hashers.sdoh import SDOH
@@ -20,9 +22,11 @@ __all__ = [
     "ITQ",
     "LSH",
     "METHODS",
+    "OKH",
     "OSH",
     "PCAH",
     "SDOH",
+    "AdaptHash",
     "SketchHash",
 ]
 
@@ -35,6 +39,8 @@ METHODS: dict[str, type[OnlineHasher]] = {
     "hmoh": HMOH,
     "hcoh": HCOH,
     "osh": OSH,
+    "adapthash": AdaptHash,
+    "okh": OKH,
     "lsh": LSH,
     "pcah": PCAH,
     "itq": ITQ,
