@@ -266,7 +266,7 @@ def random_rotation(k: int, random: np.random.Generator) -> Doubles:
     return rotation
 
 
-def polar(M: Doubles) -> Doubles:
+def polar(M: NDArray[Any]) -> Doubles:
     """Return the matrix with orthonormal rows that is nearest to M (p, k), p ≤ k."""
     P, _, Qt = np.linalg.svd(M, full_matrices=False)
     nearest: Doubles = P @ Qt
