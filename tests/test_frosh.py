@@ -93,14 +93,14 @@ def test_its_directions_are_near_those_of_sketchhash():
 
 def test_every_chunk_has_signs_and_rows_of_its_own():
     X = stream(70)
-    model = FROSH(5, random_state=0, batch_size=10).fit(X[:10])
+    model = FROSH(5, sketch_size=16, random_state=0, batch_size=10).fit(X[:10])
     flips, picked = model.sketch_.flips_, model.sketch_.picked_
     model.partial_fit(X[10:20])
     np.testing.assert_array_equal(flips, model.sketch_.flips_)
     model.partial_fit(X[20:40])
     assert not np.array_equal(flips, model.sketch_.flips_)
     assert not np.array_equal(picked, model.sketch_.picked_)
-    other = FROSH(5, random_state=1, batch_size=10).fit(X[:10])
+    other = FROSH(5, sketch_size=16, random_state=1, batch_size=10).fit(X[:10])
     assert not np.array_equal(flips, other.sketch_.flips_)
 
 

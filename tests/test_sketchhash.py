@@ -95,7 +95,7 @@ def test_kept_state_finds_the_directions_of_the_whole_stream():
     kept = SketchHash(k, **settings).fit(X)
     lost = SketchHash(k, state="released", **settings).fit(X)
     shares = [np.linalg.norm(best @ model.W_) ** 2 / k for model in (kept, lost)]
-    assert shares[0] > 0.9999  # 40 rows: nothing is lost at d = 20
+    assert shares[0] > 0.9999  # 100 rows: nothing is lost at d = 20
     assert shares[1] < 0.95
     assert (kept.n_sketched_, lost.n_sketched_) == (2000, 10)
     np.testing.assert_allclose(kept.mean_, X.mean(axis=0), atol=1e-5)
@@ -165,7 +165,6 @@ def test_more_bits_than_features_share_the_directions_there_are():
     X = stream(300, d=6)
     model = SketchHash(40, random_state=0).fit(X)
     assert model.rank_ == 6
-    assert model.sketch_.size == 12
     np.testing.assert_allclose(model.W_ @ model.W_.T, np.eye(6), atol=1e-5)  # spread evenly
     assert len(np.unique(model.W_.round(4), axis=1).T) == 40  # 40 different ones
 
@@ -178,7 +177,7 @@ def test_fewer_directions_than_features_and_bits():
     assert np.isfinite(model.W_).all()
 
 
-@pytest.mark.parametrize(("k", "d", "size"), [(32, 784, 200), (128, 784, 256), (32, 24, 48)])
+@pytest.mark.parametrize(("k", "d", "size"), [(32, 784, 200), (128, 784, 256), (32, 24, 100), (32, 60, 120)])
 def test_the_sketch_size_follows_bits_and_features(k, d, size):
     model = SketchHash(k).fit(np.eye(3, d, dtype=np.float32))
     assert model.sketch_.S_.shape == (size, d)

@@ -80,8 +80,9 @@ class PrincipalHasher(OnlineHasher):
     def _empty(self, d: int) -> None:
         """Begin with an empty sketch."""
         self.n_sketched_, self.mean_ = 0, np.zeros(d)
-        # With 2 d rows nothing is ever lost: half of them hold all directions there are.
-        size = min(max(2 * self.n_bits, 200), 2 * d)
+        # With 2 d rows nothing is ever lost: half of them hold all directions there are. Below 100
+        # it would be shrunk all the time.
+        size = min(max(2 * self.n_bits, 200), max(2 * d, 100))
         self.sketch_ = self._new_sketch(self.sketch_size or size)
 
     def _learn(self, X: Matrix, y: Any) -> None:  # noqa: ARG002

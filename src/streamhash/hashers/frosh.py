@@ -36,8 +36,8 @@ class FROSH(PrincipalHasher):
         Instances a stage, n_t; hash functions are renewed once a stage. Published: none, SketchHash
         has 50.
     sketch_size : int or None, default=None
-        Rows l of the sketch, even. None: 2k, at least 200, and never more than 2d. Published: none,
-        SketchHash has 200 (CIFAR-10, MNIST) and 100 (Places205).
+        Rows l of the sketch, even. None: 2k, at least 200, but no more than 2d or 100. Published:
+        none, SketchHash has 200 (CIFAR-10, MNIST) and 100 (Places205).
     chunk_size : int or None, default=None
         Instances m of a chunk, a power of two; raised to the first of at least l/2. None: the
         smallest of at least d.

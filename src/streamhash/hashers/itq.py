@@ -32,8 +32,8 @@ class ITQ(PrincipalHasher):
     batch_size : int, default=200
         Instances a stage; hash functions are renewed once a stage.
     sketch_size : int or None, default=None
-        Rows l of the sketch, even. None: 2k, at least 200, and never more than the 2d with which
-        nothing is lost.
+        Rows l of the sketch, even. None: 2k, at least 200, but no more than 2d, with which
+        nothing is lost, or 100.
     sample_size : int, default=2000
         Instances s of the stream that the rotation is learned from: each as likely to be among them
         as any other.

@@ -28,8 +28,8 @@ class PCAH(PrincipalHasher):
     batch_size : int, default=200
         Instances a stage; hash functions are renewed once a stage, and little else depends on it.
     sketch_size : int or None, default=None
-        Rows l of the sketch, even. None: 2k, at least 200, and never more than the 2d with which
-        nothing is lost (then this is PCA of the stream to the last digit).
+        Rows l of the sketch, even. None: 2k, at least 200, but no more than 2d, with which
+        nothing is lost, or 100 (then this is PCA of the stream to the last digit).
     normalize : bool, default=True
         Take off the running mean and bring instances to unit length. Features of any scale give the
         same bits either way. Benchmark: False, features are centred and of unit length beforehand.

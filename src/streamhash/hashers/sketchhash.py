@@ -31,9 +31,9 @@ class SketchHash(PrincipalHasher):
         Instances a stage, n_t; hash functions are renewed once a stage, and as the state is kept
         little else depends on it. Authors of the benchmark: 50.
     sketch_size : int or None, default=None
-        Rows l of the sketch, even. None: 2k, at least 200, and never more than the 2d with which
-        nothing is lost. Benchmark: 200 (CIFAR-10, MNIST), 100 (Places205). Below 2k the hash
-        functions are renewed only at stages where the sketch is full enough.
+        Rows l of the sketch, even. None: 2k, at least 200, but no more than 2d, with which
+        nothing is lost, or 100. Benchmark: 200 (CIFAR-10, MNIST), 100 (Places205). Below 2k the
+        hash functions are renewed only at stages where the sketch is full enough.
     state : "kept" or "released", default="kept"
         "released" forgets sketch, mean and count before every stage, as the released program does:
         the hash functions are then those of the last stage alone, and stay at random directions if
