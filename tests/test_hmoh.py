@@ -85,7 +85,7 @@ def test_anchors_may_be_given():
 @pytest.mark.parametrize("bad", [np.ones(3), np.ones((0, 12)), np.full((2, 12), np.nan), 0, "300"])
 def test_other_kernels_are_refused(bad):
     X, y = stream()
-    with pytest.raises(InputError, match=r"HMOH: kernel=[\s\S]* must be None, a whole number"):
+    with pytest.raises(InputError, match=r"HMOH: kernel=[\s\S]* must be None or a whole number"):
         HMOH(8, kernel=bad).fit(X, y)
 
 

@@ -8,7 +8,21 @@ from numpy.typing import NDArray
 from streamhash.base import Matrix, StreamPart
 from streamhash.parameters import Number, Whole
 
-__all__ = ["RadialMap"]
+__all__ = ["AnchorsRule", "RadialMap"]
+
+
+class AnchorsRule:
+    """How many anchors to take from the stream, or the anchors themselves."""
+
+    def allows(self, value: Any) -> bool:
+        """Whether ``value`` keeps the rule."""
+        if not isinstance(value, np.ndarray):
+            return Whole(1).allows(value)
+        numbers = value.ndim == 2 and value.size > 0 and value.dtype.kind in "fiu"
+        return bool(numbers and np.isfinite(value).all())
+
+    def __str__(self) -> str:
+        return "a whole number from 1 up, or a finite array (anchors, features)"
 
 
 class RadialMap(StreamPart):

@@ -9,10 +9,10 @@ from streamhash.base import Matrix, OnlineHasher, new_generator
 from streamhash.errors import InputError
 from streamhash.hashers._classes import ClassTable
 from streamhash.hashers._codebook import Codebook
-from streamhash.hashers._radial import RadialMap
+from streamhash.hashers._radial import AnchorsRule, RadialMap
 from streamhash.hashers._scaling import CenterScale, unit_length
 from streamhash.kernels.sequential import learn_one_by_one
-from streamhash.parameters import Choice, Number, Whole
+from streamhash.parameters import Choice, Maybe, Number, Whole
 
 __all__ = ["HMOH"]
 
@@ -119,22 +119,9 @@ class HMOH(OnlineHasher):
     reference = "Lin et al., IJCV 2020"
     year = 2020
     published_features = "raw"
-
-    class _Kernel:
-        """What ``kernel`` may be."""
-
-        def allows(self, value: Any) -> bool:
-            if isinstance(value, np.ndarray):
-                finite = value.ndim == 2 and value.dtype.kind in "fiu" and np.isfinite(value).all()
-                return bool(finite and len(value) > 0)
-            return value is None or Whole(1).allows(value)
-
-        def __str__(self) -> str:
-            return "None, a whole number from 1 up, or a finite array (anchors, features)"
-
     rules = {  # noqa: RUF012
         **OnlineHasher.rules,
-        "kernel": _Kernel(),
+        "kernel": Maybe(AnchorsRule()),
         "divisor": Number(above=0),
         "rows": Choice("permuted", "natural"),
         "weights": Choice("averaged", "last"),
