@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from streamhash import LSH, SDOH, AnchorMap, CenterScale, StreamPipeline
+from streamhash import HMOH, LSH, OSH, SDOH, AnchorMap, CenterScale, StreamPipeline
 from streamhash.checks import ALL_CHECKS, check_hasher
 from streamhash.hashers import METHODS
 
@@ -11,6 +11,9 @@ HASHERS = {
     **{method.__name__: method(n_bits=16, random_state=0) for method in METHODS.values()},
     "SDOH(kernel)": SDOH(n_bits=16, kernel=50, random_state=0),
     "SDOH.published": SDOH.published("mnist", n_bits=16, random_state=0, max_steps=20),
+    "OSH(boosting)": OSH(n_bits=16, loss="boosting", random_state=0),
+    "HMOH(linear)": HMOH(n_bits=16, kernel=None, random_state=0),
+    "HMOH.published": HMOH.published("mnist", n_bits=16, random_state=0),
     "StreamPipeline": StreamPipeline(
         [CenterScale(scale="unit"), AnchorMap(40)], SDOH(n_bits=16, random_state=0)
     ),
