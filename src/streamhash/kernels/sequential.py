@@ -45,7 +45,7 @@ def learn_one_by_one(
         rows = X[start : start + BLOCK]
         Z = rows @ W  # (m, k)
         G = np.zeros_like(Z)  # (m, k)
-        targets = np.ascontiguousarray(T[start : start + BLOCK])
+        targets = T[start : start + BLOCK].copy()  # writable: the kernel is compiled for that
         _steps(Z, rows @ rows.T, targets, RULES.index(rule), step, G)
         if total is not None:
             # W after step i has all g_j with j ≤ i in it: g_j counts m − j times
