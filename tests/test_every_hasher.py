@@ -3,7 +3,18 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from streamhash import HMOH, LSH, OSH, SDOH, AnchorMap, CenterScale, StreamPipeline
+from streamhash import (
+    BSODH,
+    HMOH,
+    LSH,
+    OSH,
+    SDOH,
+    AnchorMap,
+    CenterScale,
+    MIHash,
+    SnapshotHasher,
+    StreamPipeline,
+)
 from streamhash.checks import ALL_CHECKS, check_hasher
 from streamhash.hashers import METHODS
 
@@ -14,12 +25,23 @@ HASHERS = {
     "OSH(boosting)": OSH(n_bits=16, loss="boosting", random_state=0),
     "HMOH(linear)": HMOH(n_bits=16, kernel=None, random_state=0),
     "HMOH.published": HMOH.published("mnist", n_bits=16, random_state=0),
+    "BSODH.published": BSODH.published("mnist", n_bits=16, random_state=0, batch_size=150),
+    "SnapshotHasher": SnapshotHasher(SDOH(n_bits=16, random_state=0), random_state=0),
+    "SnapshotHasher(fix)": SnapshotHasher(
+        LSH(n_bits=16, random_state=0), trigger="fix", random_state=0
+    ),
+    "SnapshotHasher(MIHash)": SnapshotHasher(
+        MIHash(n_bits=16, random_state=0), reservoir_size=90, random_state=0
+    ),
     "StreamPipeline": StreamPipeline(
         [CenterScale(scale="unit"), AnchorMap(40)], SDOH(n_bits=16, random_state=0)
     ),
 }
 RAW = "the published settings take the features as they are, as the authors' program does"
-EXEMPT = {("SDOH.published", "scales_do_not_matter"): RAW}
+EXEMPT = {
+    ("SDOH.published", "scales_do_not_matter"): RAW,
+    ("BSODH.published", "scales_do_not_matter"): RAW,
+}
 
 
 @pytest.mark.parametrize("check", ALL_CHECKS)

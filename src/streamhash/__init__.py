@@ -23,6 +23,7 @@ _ROOMS = {
         "HMOH",
         "ITQ",
         "LSH",
+        "MIHash",
         "OKH",
         "OSH",
         "PCAH",
@@ -47,6 +48,7 @@ _ROOMS = {
         "precision_within_radius",
     ],
     "streamhash.pipeline": ["AnchorMap", "CenterScale", "StreamPipeline", "load"],
+    "streamhash.refresh": ["SnapshotHasher"],
     "streamhash.search": ["HammingIndex"],
     "streamhash.threads": ["get_threads", "set_threads"],
 }

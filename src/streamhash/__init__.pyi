@@ -15,6 +15,7 @@ from streamhash.hashers import HCOH as HCOH
 from streamhash.hashers import HMOH as HMOH
 from streamhash.hashers import ITQ as ITQ
 from streamhash.hashers import LSH as LSH
+from streamhash.hashers import MIHash as MIHash
 from streamhash.hashers import OKH as OKH
 from streamhash.hashers import OSH as OSH
 from streamhash.hashers import PCAH as PCAH
@@ -31,6 +32,7 @@ from streamhash.pipeline import AnchorMap as AnchorMap
 from streamhash.pipeline import CenterScale as CenterScale
 from streamhash.pipeline import StreamPipeline as StreamPipeline
 from streamhash.pipeline import load as load
+from streamhash.refresh import SnapshotHasher as SnapshotHasher
 from streamhash.search import HammingIndex as HammingIndex
 from streamhash.threads import get_threads as get_threads
 from streamhash.threads import set_threads as set_threads

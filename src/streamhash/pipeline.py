@@ -16,8 +16,9 @@ from streamhash.errors import InputError
 from streamhash.hashers import LSH, SDOH
 from streamhash.hashers._anchors import AnchorMap
 from streamhash.hashers._scaling import CenterScale
+from streamhash.refresh import SnapshotHasher
 
-__all__ = ["LSH", "SDOH", "AnchorMap", "CenterScale", "StreamPipeline", "load"]
+__all__ = ["LSH", "SDOH", "AnchorMap", "CenterScale", "SnapshotHasher", "StreamPipeline", "load"]
 
 
 def load(path: str | os.PathLike[str]) -> OnlineHasher:

@@ -8,6 +8,7 @@ from streamhash.hashers.hcoh import HCOH
 from streamhash.hashers.hmoh import HMOH
 from streamhash.hashers.itq import ITQ
 from streamhash.hashers.lsh import LSH
+from streamhash.hashers.mihash import MIHash
 from streamhash.hashers.okh import OKH
 from streamhash.hashers.osh import OSH
 from streamhash.hashers.pcah import PCAH
@@ -27,12 +28,14 @@ __all__ = [
     "PCAH",
     "SDOH",
     "AdaptHash",
+    "MIHash",
     "SketchHash",
 ]
 
 # By the names that the command line uses, in the order of their listing.
 METHODS: dict[str, type[OnlineHasher]] = {
     "sdoh": SDOH,
+    "mihash": MIHash,
     "bsodh": BSODH,
     "sketchhash": SketchHash,
     "frosh": FROSH,

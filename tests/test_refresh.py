@@ -1,0 +1,179 @@
+"""A hasher with a snapshot: when codes are worth encoding anew, and what encodes until then."""
+
+import numpy as np
+import pytest
+
+from streamhash import (
+    LSH,
+    SDOH,
+    InputError,
+    MIHash,
+    NotStartedError,
+    SnapshotHasher,
+    load,
+    pack,
+    unpack,
+)
+from streamhash.checks._material import state
+from streamhash.kernels.information import code_information
+
+
+def stream(n=400, d=10, classes=3, seed=0):
+    random = np.random.default_rng(seed)
+    y = random.integers(classes, size=n)
+    X = random.standard_normal((classes, d))[y] + random.standard_normal((n, d))
+    return X.astype(np.float32), y
+
+
+def plain_information(bits, same):
+    """Section 8.5, item after item, with NumPy's own histogram."""
+    n, k = bits.shape
+    total = 0.0
+    for i in range(n):
+        distances = (bits != bits[i]).sum(axis=1)
+        near = same[i].copy()
+        near[i] = True
+
+        def entropy(values):
+            counts = np.histogram(values, bins=np.arange(k + 1))[0]  # the last bin holds k too
+            p = counts[counts > 0] / max(len(values), 1)
+            return -(p * np.log2(p)).sum()
+
+        share = near.mean()
+        far = (1 - share) * entropy(distances[~near])
+        total += max(0.0, entropy(distances) - share * entropy(distances[near]) - far)
+    return total / n
+
+
+@pytest.mark.parametrize(("n", "k"), [(300, 12), (40, 1), (30, 3), (1, 8)])
+def test_information_of_codes_is_that_of_single_items(n, k):
+    random = np.random.default_rng(0)
+    bits = random.random((n, k)) < 0.4
+    labels = random.integers(4, size=n)
+    same = labels[:, None] == labels
+    got = code_information(pack(bits - 0.5), same, k)
+    assert got == pytest.approx(plain_information(bits, same), abs=1e-12)
+
+
+def test_information_worked_by_hand():
+    # Two classes of two items, codes of one class equal and of the other their opposite: whether
+    # an item is a neighbour is known from the distance, one bit. With one code for all: nothing.
+    same = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]], bool)
+    apart = pack(np.array([[1.0] * 8, [1.0] * 8, [-1.0] * 8, [-1.0] * 8]))
+    assert code_information(apart, same, 8) == pytest.approx(1)
+    assert code_information(apart * 0, same, 8) == 0
+    # Distances k − 1 and k are one bin: neighbours at 0 and k - 1, all others at k.
+    codes = pack(np.array([[1.0] * 8, [1.0] + [-1.0] * 7, [-1.0] * 8]))
+    near = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]], bool)
+    assert code_information(codes, near, 8) == pytest.approx(
+        plain_information(unpack(codes, 8), near)
+    )
+
+
+def test_codes_are_those_of_the_snapshot_until_it_is_renewed():
+    X, y = stream()
+    model = SnapshotHasher(SDOH(16, batch_size=50, random_state=0), automatic=False)
+    model.partial_fit(X[:50], y[:50])
+    first = SDOH(16, batch_size=50, random_state=0).partial_fit(X[:50], y[:50])
+    model.partial_fit(X[50:], y[50:])
+    assert np.array_equal(model.transform(X), first.transform(X))
+    now = first.partial_fit(X[50:], y[50:])
+    assert np.array_equal(model.hasher_.W_, now.W_)
+    assert (model.n_refreshes_, model.n_since_refresh_) == (1, 350)
+    assert model.refresh() is model
+    assert np.array_equal(model.transform(X), now.transform(X))
+    assert (model.n_refreshes_, model.n_since_refresh_) == (2, 0)
+
+
+def test_the_gain_is_the_difference_of_information():
+    X, y = stream()
+    model = SnapshotHasher(SDOH(16, random_state=0, batch_size=50), automatic=False).fit(X, y)
+    rows = model.reservoir_.rows
+    same = y[:, None] == y
+    found = [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in rows]
+    assert len(found) == 200
+    new, old = (unpack(m.transform(rows), 16) for m in (model.hasher_, model.snapshot_))
+    same = same[np.ix_(found, found)]
+    expected = plain_information(new, same) - plain_information(old, same)
+    assert model.gain() == pytest.approx(expected, abs=1e-9)
+    assert expected > 0.05
+    assert model.worth_refreshing()
+    assert not model.set_params(threshold=expected + 0.01).worth_refreshing()
+    assert model.refresh().gain() == 0
+    assert not model.worth_refreshing()
+
+
+def test_a_worse_model_is_not_taken():
+    X, y = stream()
+    model = SnapshotHasher(SDOH(16, random_state=0, batch_size=50), automatic=False).fit(X, y)
+    model.refresh()
+    model.hasher_.W_ = np.zeros_like(model.hasher_.W_)
+    assert model.gain() < 0
+    assert not model.worth_refreshing()
+
+
+def test_the_fixed_trigger_goes_by_instances():
+    X, y = stream()
+    model = SnapshotHasher(
+        SDOH(16, batch_size=30, random_state=0), trigger="fix", interval=70, automatic=False
+    ).partial_fit(X[:30], y[:30])
+    worth = []
+    for start in range(30, 150, 30):
+        model.partial_fit(X[start : start + 30], y[start : start + 30])
+        worth.append(model.worth_refreshing())
+    assert worth == [False, False, True, True]
+    by_itself = SnapshotHasher(
+        SDOH(16, batch_size=30, random_state=0), trigger="fix", interval=70
+    ).fit(X[:300], y[:300])
+    # The first stage, then the first look at 90 (60 since the snapshot: too few), 180 and 270.
+    assert (by_itself.n_refreshes_, by_itself.n_since_refresh_) == (3, 30)
+
+
+def test_it_refreshes_by_itself_as_the_reference_does():
+    X, y = stream(n=600)
+    options = {"reservoir_size": 80, "random_state": 0}
+    hasher = MIHash(16, batch_size=50, random_state=0)
+    model = SnapshotHasher(hasher, interval=100, **options).fit(X, y)
+    by_hand = SnapshotHasher(hasher, automatic=False, **options)
+    for end in range(50, 601, 50):
+        by_hand.partial_fit(X[end - 50 : end], y[end - 50 : end])
+        if end % 100 == 0 and by_hand.worth_refreshing():
+            by_hand.refresh()
+    assert np.array_equal(model.transform(X), by_hand.transform(X))
+    assert model.n_refreshes_ == by_hand.n_refreshes_ > 2
+
+
+def test_labels_are_needed_for_information_only():
+    X, y = stream()
+    with pytest.raises(InputError, match="requires y to be passed"):
+        SnapshotHasher(LSH(8)).fit(X)
+    model = SnapshotHasher(LSH(8, random_state=0), trigger="fix").fit(X)
+    with pytest.raises(InputError, match=r'came without labels.*use trigger="fix"'):
+        model.gain()
+    assert isinstance(SnapshotHasher(LSH(8)).fit(X, y).gain(), float)
+    shared = SnapshotHasher(SDOH(8, random_state=0), random_state=0).fit(X, np.eye(3)[y])
+    single = SnapshotHasher(SDOH(8, random_state=0), random_state=0).fit(X, y)
+    assert shared.gain() == single.gain()
+
+
+def test_both_models_are_saved(tmp_path):
+    X, y = stream()
+    model = SnapshotHasher(SDOH(16, batch_size=50, random_state=0), automatic=False).fit(X, y)
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert isinstance(loaded, SnapshotHasher)
+    assert state(loaded) == state(model)
+    assert loaded.gain() == model.gain() != 0
+
+
+def test_what_is_wrong_is_said():
+    X, y = stream()
+    for verb in ("gain", "worth_refreshing", "refresh"):
+        with pytest.raises(NotStartedError, match=f"SnapshotHasher.{verb}: .* not seen any data"):
+            getattr(SnapshotHasher(SDOH(8)), verb)()
+    with pytest.raises(InputError, match="hasher='sdoh' is not a hasher; pass one such as SDOH"):
+        SnapshotHasher("sdoh").fit(X, y)
+    with pytest.raises(InputError, match="SnapshotHasher: threshold=-1 must be a number from 0 up"):
+        SnapshotHasher(SDOH(8), threshold=-1).fit(X, y)
+    with pytest.raises(InputError, match="SDOH: n_bits=0 must be"):
+        SnapshotHasher(SDOH(0)).fit(X, y)
