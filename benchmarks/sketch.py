@@ -2,9 +2,10 @@
 
     python benchmarks/sketch.py
 
-One thread, all in one run, interleaved; read the ratios. The stream is of low rank plus noise; the
-error is ‖AᵀA − SᵀS‖₂ / ‖A‖², with A all rows that went by and S the sketch. The second part learns
-the same stream with the hashers, which also renew their hash functions at every stage.
+One thread, all in one run, interleaved; read the ratios. The streams are of low rank plus noise,
+and one has a spectrum that falls slowly; the error is ‖AᵀA − SᵀS‖₂ / ‖A‖², with A all rows that
+went by and S the sketch. FROSH with guides is our default, without them (q = 0) the paper's. The
+second part learns a stream with the hashers, which also renew their hash functions every stage.
 """
 
 import time
@@ -54,33 +55,57 @@ def error(A: Any, S: Any) -> float:
     return float(abs(largest) / np.square(A).sum(dtype=np.float64))
 
 
-def sketches() -> None:
-    print(f"\n{N} rows, d = {D}, rank {RANK} plus noise: CPU seconds to sketch (best of {REPEATS})")
-    print("and error")
-    print(
-        f"{'l':>5} {'noise':>6} {'SketchHash':>11} {'FROSH':>8} {'faster':>8}"
-        f" {'SketchHash':>11} {'FROSH':>8} {'ratio':>7}"
+def falling_spectrum(seed: int = 0) -> Any:
+    """Rows (N, D) whose i-th direction has a variance of 1/i."""
+    random = np.random.default_rng(seed)
+    return random.standard_normal((N, D), dtype=np.float32) / np.sqrt(
+        np.arange(1, D + 1, dtype=np.float32)
     )
-    for noise in (0.1, 0.5):
-        A = low_rank_plus_noise(noise)
-        for size in (100, 200, 400):
-            seconds: dict[str, list[float]] = {"plain": [], "fast": []}
-            errors: dict[str, list[float]] = {"plain": [], "fast": []}
+
+
+def sketches() -> None:
+    streams: dict[str, Callable[[], Any]] = {
+        f"noise {share:.0%}": partial(low_rank_plus_noise, share) for share in (0.1, 0.5, 0.9)
+    }
+    streams["variance 1/i"] = falling_spectrum
+    print(
+        f"\n{N} rows, d = {D}; rank {RANK} plus noise, or variance 1/i: CPU seconds to sketch them"
+        f"\n(best of {REPEATS}), times faster, error, and error beside SketchHash's"
+    )
+    print(f"{'stream':>13} {'l':>4} {'SketchHash':>18}  {'FROSH':>31}  {'FROSH, no guides':>31}")
+    for name, make in streams.items():
+        A = make()
+        for size in (100, 200, 400) if name == "noise 50%" else (200,):
+            made: dict[str, Callable[[int], FrequentDirections]] = {
+                "plain": partial(_plain, size),
+                "fast": partial(_fast, size, size // 4),
+                "mixed": partial(_fast, size, 0),
+            }
+            seconds: dict[str, list[float]] = {kind: [] for kind in made}
+            errors: dict[str, list[float]] = {kind: [] for kind in made}
             for repeat in range(REPEATS):
-                made = {
-                    "plain": FrequentDirections(size),
-                    "fast": FastFrequentDirections(size, random_state=repeat),
-                }
-                for name, sketch in made.items():
-                    seconds[name].append(cpu_seconds(partial(sketch.add_rows, A)))
-                    if name == "fast" or repeat == 0:  # the plain sketch is the same every time
-                        errors[name].append(error(A, sketch.rows()))
-            plain, fast = (min(seconds[name]) for name in ("plain", "fast"))
-            off, off_fast = (float(np.mean(errors[name])) for name in ("plain", "fast"))
-            print(
-                f"{size:5} {noise:6.1f} {plain:10.2f}s {fast:7.2f}s {plain / fast:7.1f}x"
-                f" {off:11.5f} {off_fast:8.5f} {off_fast / off:7.2f}"
-            )
+                for kind, new in made.items():
+                    sketch = new(repeat)
+                    seconds[kind].append(cpu_seconds(partial(sketch.add_rows, A)))
+                    if kind != "plain" or repeat == 0:  # the plain one is the same every time
+                        errors[kind].append(error(A, sketch.rows()))
+            best = {kind: min(seconds[kind]) for kind in made}
+            off = {kind: float(np.mean(errors[kind])) for kind in made}
+            cells = [f"{name:>13} {size:4} {best['plain']:8.2f}s {off['plain']:8.5f}"]
+            cells += [
+                f"{best[kind]:6.2f}s {best['plain'] / best[kind]:6.1f}x {off[kind]:8.5f}"
+                f" {off[kind] / off['plain']:6.2f}"
+                for kind in ("fast", "mixed")
+            ]
+            print("  ".join(cells))
+
+
+def _plain(size: int, seed: int) -> FrequentDirections:  # noqa: ARG001
+    return FrequentDirections(size)
+
+
+def _fast(size: int, guides: int, seed: int) -> FrequentDirections:
+    return FastFrequentDirections(size, guides=guides, random_state=seed)
 
 
 def hashers() -> None:

@@ -70,6 +70,7 @@ def test_the_stream_is_learned_as_by_the_plain_loop(n, chunk_size):
         batch_size=30,
         sketch_size=16,
         chunk_size=chunk_size,
+        guides=0,
         rotation="fixed",
         normalize=False,
         random_state=0,
@@ -85,22 +86,22 @@ def test_its_directions_are_near_those_of_sketchhash():
     about = X - X.mean(axis=0)
     total = (about**2).sum()
     explained = []
-    for method in (SketchHash, FROSH):
-        W = method(6, sketch_size=40, normalize=False, random_state=0).fit(X).W_
+    for method in (SketchHash(6), FROSH(6), FROSH(6, guides=0)):
+        W = method.set_params(sketch_size=40, normalize=False, random_state=0).fit(X).W_
         explained.append(((about @ W) ** 2).sum() / total)
-    assert explained[1] > 0.95 * explained[0] > 0.5
+    assert min(explained[1:]) > 0.95 * explained[0] > 0.5
 
 
 def test_every_chunk_has_signs_and_rows_of_its_own():
     X = stream(70)
-    model = FROSH(5, sketch_size=16, random_state=0, batch_size=10).fit(X[:10])
+    model = FROSH(5, sketch_size=16, guides=0, random_state=0, batch_size=10).fit(X[:10])
     flips, picked = model.sketch_.flips_, model.sketch_.picked_
     model.partial_fit(X[10:20])
     np.testing.assert_array_equal(flips, model.sketch_.flips_)
     model.partial_fit(X[20:40])
     assert not np.array_equal(flips, model.sketch_.flips_)
     assert not np.array_equal(picked, model.sketch_.picked_)
-    other = FROSH(5, sketch_size=16, random_state=1, batch_size=10).fit(X[:10])
+    other = FROSH(5, sketch_size=16, guides=0, random_state=1, batch_size=10).fit(X[:10])
     assert not np.array_equal(flips, other.sketch_.flips_)
 
 
@@ -109,7 +110,14 @@ def test_the_state_is_a_sketch_and_a_block():
     sketch = model.sketch_
     assert sketch.S_.shape == (200, 700)
     assert sketch.waiting_.shape == (64, 700)
-    assert (sketch.flips_.shape, sketch.picked_.shape) == ((1024,), (100,))
+    assert (sketch.flips_.shape, sketch.picked_.shape) == ((1024,), (50,))
+
+
+@pytest.mark.parametrize(("guides", "used"), [(None, 10), (0, 0), (7, 7), (99, 19)])
+def test_guides_are_a_quarter_of_the_sketch_or_as_many_as_there_is_room_for(guides, used):
+    model = FROSH(4, sketch_size=40, guides=guides, random_state=0).fit(stream(300))
+    assert model.sketch_.guides == used
+    assert len(model.sketch_.picked_) == 20 - used
 
 
 @pytest.mark.parametrize("rotation", ["carried", "fixed", "redraw"])
@@ -120,7 +128,8 @@ def test_rotations(rotation):
     model.partial_fit(X[1800:])
     changed = np.bitwise_count(before ^ model.transform(X)).mean() / 5
     assert np.array_equal(R, model.R_) == (rotation != "redraw")
-    assert (changed > 0.2) == (rotation == "redraw")
+    if rotation != "fixed":  # there, signs of singular vectors may change or not
+        assert (changed < 0.05) == (rotation == "carried")
     np.testing.assert_allclose(model.W_.T @ model.W_, np.eye(5), atol=1e-5)
 
 
@@ -130,8 +139,9 @@ def test_more_bits_than_features():
     np.testing.assert_allclose(model.W_ @ model.W_.T, np.eye(6), atol=1e-5)
 
 
-def test_published_settings_are_sketchhash_s():
-    assert FROSH.settings == SketchHash.settings
+def test_published_settings_are_sketchhash_s_without_guides():
+    for data, values in SketchHash.settings.items():
+        assert FROSH.settings[data] == {**values, "guides": 0}
     assert FROSH.published("places205").chunk_size is None
     assert FROSH.published_features == "centre_unit"
 

@@ -172,15 +172,56 @@ def test_the_transform_is_unbiased():
     assert np.linalg.norm(total - F.T @ F) < 0.05 * (F**2).sum()
 
 
-def test_how_rows_come_does_not_matter_to_the_fast_sketch():
+@pytest.mark.parametrize("n_in_chunk", [1, 5, 50, 64])
+def test_guides_gather_their_part_exactly_and_leave_the_rest_to_the_mixture(n_in_chunk):
+    d, size, q, m = 40, 12, 3, 64
+    first, F = rows(size, d, seed=1), rows(n_in_chunk, d)
+    sketch = FastFrequentDirections(size, guides=q, random_state=0)
+    sketch.add_rows(first)
+    flips, picked = sketch.flips_, sketch.picked_
+    before = sketch.rows().astype(np.float64)[: size // 2]
+    plain = FrequentDirections(size)
+    plain.add_rows(np.vstack([first, first[:1]]))  # the first rows go in unmixed
+    np.testing.assert_allclose(before.T @ before, plain.S_[:6].T @ plain.S_[:6], atol=1e-4)
+    for start in range(0, n_in_chunk, 11):
+        sketch.add_rows(F[start : start + 11])
+    F = np.vstack([F, np.zeros((m - n_in_chunk, d))])
+    C = F @ before[:q].T
+    exact = C @ np.linalg.lstsq(C, F, rcond=1e-8)[0]  # P F
+    phi = (sylvester(m)[picked] * flips) / np.sqrt(len(picked))
+    Y = phi @ (F - exact)
+    expected = before.T @ before + exact.T @ exact + Y.T @ Y
+    S = sketch.rows().astype(np.float64)
+    if n_in_chunk == m:  # shrunk by the (l/2 + 1)-th squared singular value
+        squares, V = np.linalg.eigh(expected)
+        squares = np.maximum(squares - squares[-size // 2 - 1], 0)
+        expected = V * squares @ V.T
+    np.testing.assert_allclose(S.T @ S, expected, atol=1e-4 * np.trace(expected))
+
+
+def test_guides_keep_strong_directions_sharp():
+    A = rows(3000, 60) + 5 * rows(3000, 60, seed=1, rank=4)
+    exact = A.astype(np.float64).T @ A
+    errors = []
+    for guides in (0, 10):
+        sketch = FastFrequentDirections(40, guides=guides, random_state=0)
+        sketch.add_rows(A)
+        S = sketch.rows().astype(np.float64)
+        errors.append(np.linalg.norm(exact - S.T @ S, 2))
+    assert errors[1] < 0.2 * errors[0]
+
+
+@pytest.mark.parametrize("guides", [0, 3])
+def test_how_rows_come_does_not_matter_to_the_fast_sketch(guides):
     A = rows(300, 20)
-    whole, cut = (FastFrequentDirections(12, random_state=3) for _ in range(2))
+    whole, cut = (FastFrequentDirections(12, guides=guides, random_state=3) for _ in range(2))
     whole.add_rows(A)
     for start in range(0, 300, 13):
         cut.add_rows(A[start : start + 13])
     np.testing.assert_array_equal(whole.S_, cut.S_)
     np.testing.assert_array_equal(whole.waiting_, cut.waiting_)
-    assert whole.n_in_chunk_ == cut.n_in_chunk_ == 300 % 32
+    np.testing.assert_array_equal(whole.M_, cut.M_)
+    assert whole.n_in_chunk_ == cut.n_in_chunk_ == (300 - 12 * (guides > 0)) % 32
 
 
 def test_the_fast_sketch_follows_a_stream_of_low_rank():

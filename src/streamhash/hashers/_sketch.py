@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.base import Matrix, Streaming
+from streamhash.hashers._scaling import unit_length
 from streamhash.kernels.hadamard import fold_block, hadamard_signs
 from streamhash.parameters import Whole
 
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 Doubles = NDArray[np.float64]
+GUIDE_TOLERANCE = 1e-5  # of the largest eigenvalue of M, summed up in float32
 RANK_TOLERANCE = 1e-10  # of the largest squared singular value: what float32 rows can carry
 
 
@@ -103,14 +105,20 @@ class FrequentDirections(Streaming):
 
 
 class FastFrequentDirections(FrequentDirections):
-    """Frequent directions of rows that a randomised Hadamard transform has mixed, m into l/2.
+    """Frequent directions of rows that a randomised Hadamard transform has mixed, m into h ≤ l/2.
 
-    For each chunk F of m rows, with fresh random signs ε and l/2 rows Ω drawn of the Hadamard
-    matrix H_m, Y = √(2/l) H_m[Ω] diag(ε) F stands for it: YᵀY is FᵀF in expectation. H_m is the
-    Kronecker product of H_{m/b} and H_b; so rows are taken in blocks of b: the block is transformed
-    by H_b, and row r = r₁ b + r₂ of the outcome is row r₂ of that, times H_{m/b}[r₁, block], added
-    up over the blocks. No chunk is ever stored: Y grows in the lower half of S, beside it wait
-    fewer than b rows. When a chunk is full, S is shrunk, which empties its lower half.
+    For each chunk F of m rows, with fresh random signs ε and h rows Ω drawn of the Hadamard matrix
+    H_m, Y = h^−½ H_m[Ω] diag(ε) F stands for it: YᵀY is FᵀF in expectation. H_m is the Kronecker
+    product of H_{m/b} and H_b; so rows are taken in blocks of b: the block is transformed by H_b,
+    and row r = r₁ b + r₂ of the outcome is row r₂ of that, times H_{m/b}[r₁, block], added up over
+    the blocks. No chunk is ever stored: Y grows in the lower half of S, beside it wait fewer than b
+    rows. When a chunk is full, S is shrunk, which empties its lower half.
+
+    Mixing blurs strong directions most. With ``guides`` q > 0, what the first q directions G of S
+    say of a chunk is gathered exactly: C = F Gᵀ, K = Cᵀ F and M = Cᵀ C. Then
+    FᵀF = Kᵀ M⁻¹ K + Fᵀ (1 − P) F, with P the projection onto the columns of C: q rows M^−½ K for
+    the first term, and the h = l/2 − q rows Y − (Y Gᵀ) M⁻¹ K, the mixture of (1 − P) F, for the
+    second. To have guides from the start, the first l rows go in unmixed.
 
     Parameters
     ----------
@@ -119,25 +127,33 @@ class FastFrequentDirections(FrequentDirections):
     chunk : int or None, default=None
         Rows m of a chunk, a power of two of at least l/2 (else the next one is taken). None: the
         smallest of at least d.
+    guides : int, default=0
+        Directions q that are gathered exactly, below l/2.
     random_state : int, RandomState or None
         Seed of signs and rows.
 
     Attributes
     ----------
     S_ : array (l, d)
-        The sketch of the chunks before, above; Y of the current one, below.
+        The sketch of the chunks before (l/2 rows); K (q) and Y (h) of the current one. While the
+        first rows come, those.
+    n_filled_ : int
+        How many of the first l rows have come; only if there are guides.
+    M_ : array (q, q)
+        M of the current chunk.
     waiting_ : array (b, d)
         The rows of the block that is not full yet, zero where they are still to come.
     n_in_chunk_ : int
         Rows of the current chunk so far, those that wait included.
     flips_ : array (m,)
         Signs ε of the current chunk.
-    picked_ : array (l/2,)
+    picked_ : array (h,)
         Rows Ω of H_m of the current chunk.
     random_ : Generator
         Where the next ones come from.
     """
 
+    M_: Matrix
     waiting_: Matrix
     n_in_chunk_: int
     flips_: NDArray[np.int8]
@@ -145,42 +161,55 @@ class FastFrequentDirections(FrequentDirections):
     random_: np.random.Generator
 
     def __init__(
-        self, size: int = 200, *, chunk: int | None = None, random_state: Any = None
+        self,
+        size: int = 200,
+        *,
+        chunk: int | None = None,
+        guides: int = 0,
+        random_state: Any = None,
     ) -> None:
         super().__init__(size)
         self.chunk = chunk
+        self.guides = guides
         self.random_state = random_state
 
     def add_rows(self, F: Matrix) -> None:
         """Put rows (n, d) in."""
         if not hasattr(self, "S_"):
             self._begin(F.shape[1])
-        S, waiting = self.S_.copy(), self.waiting_.copy()
+        S, M, waiting = self.S_.copy(), self.M_.copy(), self.waiting_.copy()
+        F = self._first_rows(F, S)
         b, m, start = len(waiting), len(self.flips_), 0
         while start < len(F):
             there = self.n_in_chunk_ % b
             new = F[start : start + b - there]
             if len(new) == b:
-                self._fold(new, self.n_in_chunk_ // b, S[self.size // 2 :])
+                self._fold(new, self.n_in_chunk_ // b, S, M)
             else:
                 waiting[there : there + len(new)] = new
                 if there + len(new) == b:
-                    self._fold(waiting, self.n_in_chunk_ // b, S[self.size // 2 :])
+                    self._fold(waiting, self.n_in_chunk_ // b, S, M)
                     waiting[:] = 0
             start += len(new)
             self.n_in_chunk_ += len(new)
             if self.n_in_chunk_ == m:
+                self._join(S, M)
                 shrink(S)
+                M[:] = 0
                 self._draw(m)
-        self.S_, self.waiting_ = S, waiting
+        self.S_, self.M_, self.waiting_ = S, M, waiting
 
     def rows(self) -> Matrix:
-        """Return S with Y of the chunk so far: the rows that are still to come count as zeros."""
-        S = self.S_
-        if n_waiting := self.n_in_chunk_ % len(self.waiting_):
-            S = S.copy()
-            block = self.n_in_chunk_ // len(self.waiting_)
-            self._fold(self.waiting_[:n_waiting], block, S[self.size // 2 :])
+        """Return S with the chunk so far: the rows that are still to come count as zeros."""
+        if self.n_filled_ < self.size:
+            return self.S_[: self.n_filled_]
+        n_waiting = self.n_in_chunk_ % len(self.waiting_)
+        if not n_waiting and not self.guides:
+            return self.S_
+        S, M = self.S_.copy(), self.M_.copy()
+        if n_waiting:
+            self._fold(self.waiting_[:n_waiting], self.n_in_chunk_ // len(self.waiting_), S, M)
+        self._join(S, M)
         return S
 
     def _begin(self, d: int) -> None:
@@ -188,6 +217,8 @@ class FastFrequentDirections(FrequentDirections):
         m = next_power_of_two(max(half, d if self.chunk is None else self.chunk))
         b = min(m, next_power_of_two(half + 1) // 2)  # the largest power of two up to l/2
         self.S_ = np.zeros((self.size, d), np.float32)
+        self.n_filled_ = 0 if self.guides else self.size
+        self.M_ = np.zeros((self.guides, self.guides), np.float32)
         self.waiting_ = np.zeros((b, d), np.float32)
         self.random_ = np.random.default_rng(self.random_state)
         self._draw(m)
@@ -195,15 +226,44 @@ class FastFrequentDirections(FrequentDirections):
     def _draw(self, m: int) -> None:
         self.n_in_chunk_ = 0
         self.flips_ = (2 * self.random_.integers(2, size=m) - 1).astype(np.int8)  # ε
-        self.picked_ = self.random_.choice(m, self.size // 2, replace=False)  # Ω
+        h = self.size // 2 - self.guides
+        self.picked_ = self.random_.choice(m, h, replace=False)  # Ω
 
-    def _fold(self, F: Matrix, block: int, Y: Matrix) -> None:
-        """Add what a block of rows (up to b, d) is in Y (l/2, d)."""
-        b = len(self.waiting_)
+    def _first_rows(self, F: Matrix, S: Matrix) -> Matrix:
+        """Fill S with the first rows of the stream, and return those beyond."""
+        n_new = min(self.size - self.n_filled_, len(F))
+        if n_new:
+            S[self.n_filled_ : self.n_filled_ + n_new] = F[:n_new]
+            self.n_filled_ += n_new
+            if self.n_filled_ == self.size:
+                shrink(S)
+        return F[n_new:]
+
+    def _fold(self, F: Matrix, block: int, S: Matrix, M: Matrix) -> None:
+        """Add what a block of rows (up to b, d) is in K, M and Y."""
+        b, q, half = len(self.waiting_), self.guides, self.size // 2
         r1, r2 = np.divmod(self.picked_, b)  # H_m[r] = H_{m/b}[r₁] ⊗ H_b[r₂]
-        weights = hadamard_signs(r1, block) * np.float32((self.size // 2) ** -0.5)
+        weights = hadamard_signs(r1, block) * np.float32(len(r1) ** -0.5)
         flips = self.flips_[block * b : (block + 1) * b].astype(np.float32)
-        fold_block(F, flips, r2, weights, Y)
+        fold_block(F, flips, r2, weights, S[half + q :])
+        if q:
+            C = F @ unit_length(S[:q]).T  # (n, q)
+            S[half : half + q] += C.T @ F
+            M += C.T @ C
+
+    def _join(self, S: Matrix, M: Matrix) -> None:
+        """Turn K and Y in S, in place, into rows that stand for the chunk."""
+        q, half = self.guides, self.size // 2
+        if not q:
+            return
+        G, K, Y = unit_length(S[:q]), S[half : half + q], S[half + q :]
+        squares, U = np.linalg.eigh(M.astype(np.float64))
+        there = squares > GUIDE_TOLERANCE * squares[-1]  # the others are left to the mixture
+        U = (U[:, there] / np.sqrt(squares[there])).astype(np.float32)  # M⁻¹ = U Uᵀ
+        exact = U.T @ K  # (q or fewer, d)
+        Y -= (Y @ G.T @ U) @ exact
+        K[:] = 0
+        K[: len(exact)] = exact
 
 
 def shrink(S: Matrix) -> None:
