@@ -5,6 +5,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from streamhash import (
     BSODH,
+    FROSH,
     HMOH,
     LSH,
     OSH,
@@ -12,6 +13,7 @@ from streamhash import (
     AnchorMap,
     CenterScale,
     MIHash,
+    SketchHash,
     SnapshotHasher,
     StreamPipeline,
 )
@@ -26,6 +28,9 @@ HASHERS = {
     "HMOH(linear)": HMOH(n_bits=16, kernel=None, random_state=0),
     "HMOH.published": HMOH.published("mnist", n_bits=16, random_state=0),
     "BSODH.published": BSODH.published("mnist", n_bits=16, random_state=0, batch_size=150),
+    "SketchHash(released)": SketchHash(n_bits=16, state="released", random_state=0),
+    "SketchHash.published": SketchHash.published("mnist", n_bits=16, random_state=0),
+    "FROSH.published": FROSH.published("mnist", n_bits=16, random_state=0),
     "SnapshotHasher": SnapshotHasher(SDOH(n_bits=16, random_state=0), random_state=0),
     "SnapshotHasher(fix)": SnapshotHasher(
         LSH(n_bits=16, random_state=0), trigger="fix", random_state=0
