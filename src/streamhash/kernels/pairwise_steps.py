@@ -140,20 +140,40 @@ def learn_adaptive_pairs(
     ``similar`` (m,) tells the kind of each pair; ``margin`` and ``spread`` are AdaptHash's α and β.
     The second value is the number of pairs that changed W.
     """
-    k, n_active = W.shape[1], 0
+    n_active = 0
     for first in range(0, len(similar), PAIRS):
         kinds = similar[first : first + PAIRS]
         rows = X[2 * first : 2 * (first + len(kinds))]  # (2m, d)
-        n = len(rows)
-        stack = np.empty((n + 2 * k, k), W.dtype)
-        stack[:n] = rows @ W
-        stack[n : n + k] = np.eye(k, dtype=W.dtype)  # A
-        stack[n + k :] = W.T @ W  # S
-        active, stack = _adaptive_block(stack, rows @ rows.T, kinds, step, margin, spread)
+        active, C, A = _adaptive_block(W, rows, kinds, step, margin, spread)
         if active:
-            W = W @ stack[n : n + k] - rows.T @ stack[:n]  # W_0 A − Xᵀ C
+            W = W @ A - rows.T @ C
             n_active += active
     return W, n_active
+
+
+def _adaptive_block(
+    W: Floats, X: Floats, similar: Flags, step: float, margin: float, spread: float
+) -> tuple[int, Floats, Floats]:
+    """Return the number of active pairs, C (2m, k) and A (k, k) of a block.
+
+    A step is W ← (W T − x aᵀ − y bᵀ) D with T = (1 + β) I − β S and D diagonal, so one product with
+    T serves all that is kept: the rows X W (2m, k), A and S = WᵀW, one below the other. Once a pair
+    has been learned from, its two rows are no longer needed and hold those of C instead.
+    """
+    n, k = len(X), W.shape[1]
+    stack = np.concatenate([X @ W, np.eye(k, dtype=W.dtype), W.T @ W])  # (2m + 2k, k)
+    other = np.empty_like(stack)
+    K = X @ X.T  # (2m, 2m)
+    ab, T, S = (np.empty((rows, k), W.dtype) for rows in (2, k, k))
+    n_active = 0
+    for t, same in enumerate(similar):
+        if _wrong_bits(stack, t, same, step, margin, spread, ab, T):
+            np.matmul(stack, T, out=other)
+            np.matmul(other[n + k :], T, out=S)  # T S T
+            _move(other, S, K, t, ab)
+            stack, other = other, stack
+            n_active += 1
+    return n_active, stack[:n], stack[n : n + k]
 
 
 def plain_adaptive_pairs(
@@ -190,77 +210,76 @@ def plain_adaptive_pairs(
 
 
 @kernel
-def _adaptive_block(
-    stack: Any, K: Any, similar: Any, step: float, margin: float, spread: float
-) -> tuple[int, Any]:
-    """Take the steps of a block on ``stack``: rows x_r W (2m, k), A (k, k) and S = WᵀW (k, k).
-
-    A step is W ← (W T − x aᵀ − y bᵀ) D with T = (1 + β) I − β S and D diagonal, so one product with
-    T serves all three. Once a pair has been learned from, its two rows are no longer needed and
-    hold those of C instead.
-    """
-    n, k = 2 * len(similar), stack.shape[1]
+def _wrong_bits(
+    stack: Any, t: int, similar: bool, step: float, margin: float, spread: float, ab: Any, T: Any
+) -> bool:
+    """Fill a, b (2, k) and T (k, k) for pair t; return False if there is nothing to learn."""
+    k = stack.shape[1]
     number = stack.dtype.type
-    other = np.empty_like(stack)
-    T, S_new = np.empty((k, k), stack.dtype), np.empty((k, k), stack.dtype)
-    w, z = np.empty(k, stack.dtype), np.empty(k, stack.dtype)
-    a, b = np.empty(k, stack.dtype), np.empty(k, stack.dtype)
+    v, u = stack[2 * t], stack[2 * t + 1]
+    w, z = ab[0], ab[1]
     scores, chosen = np.empty(k, stack.dtype), np.empty(k, np.bool_)
+    n_differ = 0
+    for r in range(k):
+        differs = (v[r] > 0) != (u[r] > 0)
+        n_differ += differs
+        scores[r] = -max(abs(v[r]), abs(u[r])) if differs == similar else np.inf
+    loss = n_differ - (1 - margin) * k if similar else margin * k - n_differ
+    n_wrong = int(np.ceil(loss - SLACK))
+    if n_wrong <= 0:
+        v[:] = 0  # nothing of this pair in C
+        u[:] = 0
+        return False
+    _choose_smallest(scores, n_wrong, chosen)
     half, one, beta = number(0.5), number(1), number(spread)
-    n_active = 0
-    for t in range(len(similar)):
-        i, j = 2 * t, 2 * t + 1
-        v, u = stack[i], stack[j]
-        n_differ = 0
+    inner = number(0)
+    for r in range(k):
+        w[r], z[r] = np.tanh(half * v[r]), np.tanh(half * u[r])
+        inner += w[r] * z[r]
+    error = number(2 * step * (inner - (k if similar else -k)))
+    for r in range(k):
+        f, g = w[r], z[r]
+        ab[0, r] = error * g * (one - f * f) * half if chosen[r] else number(0)
+        ab[1, r] = error * f * (one - g * g) * half if chosen[r] else number(0)
+    S = stack[len(stack) - k :]
+    for p in range(k):
         for r in range(k):
-            differs = (v[r] > 0) != (u[r] > 0)
-            n_differ += differs
-            scores[r] = -max(abs(v[r]), abs(u[r])) if differs == similar[t] else np.inf
-        loss = n_differ - (1 - margin) * k if similar[t] else margin * k - n_differ
-        n_wrong = int(np.ceil(loss - SLACK))
-        if n_wrong <= 0:
-            v[:] = 0  # nothing of this pair in C
-            u[:] = 0
-            continue
-        _choose_smallest(scores, n_wrong, chosen)
-        inner = number(0)
+            T[p, r] = -beta * S[p, r]
+        T[p, p] += one + beta
+    return True
+
+
+@kernel
+def _move(stack: Any, S: Any, K: Any, t: int, ab: Any) -> None:
+    """Take x aᵀ + y bᵀ off W T, and scale its columns, in all that is kept of it.
+
+    ``stack`` has been multiplied by T, ``S`` is T S T, and is written back into ``stack``.
+    """
+    n, k = len(K), stack.shape[1]
+    one = stack.dtype.type(1)
+    i, j = 2 * t, 2 * t + 1
+    a, b = ab[0], ab[1]
+    x_W, y_W = stack[i], stack[j]
+    xx, xy, yy = K[i, i], K[i, j], K[j, j]
+    for p in range(k):
+        for_a = xx * a[p] + xy * b[p] - x_W[p]
+        for_b = xy * a[p] + yy * b[p] - y_W[p]
         for r in range(k):
-            w[r], z[r] = np.tanh(half * v[r]), np.tanh(half * u[r])
-            inner += w[r] * z[r]
-        error = number(2 * step * (inner - (k if similar[t] else -k)))
+            S[p, r] += for_a * a[r] + for_b * b[r] - a[p] * x_W[r] - b[p] * y_W[r]
+    for q in range(j + 1, n):
+        to_first, to_second = K[q, i], K[q, j]
         for r in range(k):
-            a[r] = error * z[r] * (one - w[r] * w[r]) * half if chosen[r] else number(0)
-            b[r] = error * w[r] * (one - z[r] * z[r]) * half if chosen[r] else number(0)
-        for p in range(k):
-            for r in range(k):
-                T[p, r] = -beta * stack[n + k + p, r]
-            T[p, p] += one + beta
-        np.dot(stack, T, other)
-        np.dot(other[n + k :], T, S_new)  # T S T
-        # (W T − x aᵀ − y bᵀ)ᵀ (W T − x aᵀ − y bᵀ), with x W T and y W T just computed
-        x_W, y_W = other[i], other[j]
-        xx, xy, yy = K[i, i], K[i, j], K[j, j]
-        for p in range(k):
-            for_a = xx * a[p] + xy * b[p] - x_W[p]
-            for_b = xy * a[p] + yy * b[p] - y_W[p]
-            for r in range(k):
-                S_new[p, r] += for_a * a[r] + for_b * b[r] - a[p] * x_W[r] - b[p] * y_W[r]
-        for q in range(j + 1, n):
-            to_first, to_second = K[q, i], K[q, j]
-            for r in range(k):
-                other[q, r] -= to_first * a[r] + to_second * b[r]
-        other[i], other[j] = a, b
+            stack[q, r] -= to_first * a[r] + to_second * b[r]
+    stack[i], stack[j] = a, b
+    D = np.empty(k, stack.dtype)
+    for r in range(k):
+        D[r] = one / np.sqrt(S[r, r]) if S[r, r] > 0 else one
+    for q in range(n + k):
         for r in range(k):
-            scores[r] = one / np.sqrt(S_new[r, r]) if S_new[r, r] > 0 else one  # D
-        for q in range(n + k):
-            for r in range(k):
-                other[q, r] *= scores[r]
-        for p in range(k):
-            for r in range(k):
-                other[n + k + p, r] = S_new[p, r] * scores[p] * scores[r]
-        stack, other = other, stack
-        n_active += 1
-    return n_active, stack
+            stack[q, r] *= D[r]
+    for p in range(k):
+        for r in range(k):
+            stack[n + k + p, r] = S[p, r] * D[p] * D[r]
 
 
 @kernel
