@@ -19,13 +19,13 @@ from _machine import describe_machine
 from streamhash import MIHash, set_threads
 from streamhash.threads import single_threaded_blas
 
-ROWS, SAMPLE, STEPS = 784, 1000, 128
+ROWS, SAMPLE, STEPS, CHECKED = 784, 1000, 256, 32
 
 
 def data(n: int, d: int, seed: int = 0) -> tuple[Any, Any]:
     random = np.random.default_rng(seed)
     y = random.integers(10, size=n)
-    X = random.standard_normal((10, d))[y] + 2 * random.standard_normal((n, d))
+    X = random.standard_normal((10, d))[y] + 8 * random.standard_normal((n, d))
     return (X / np.linalg.norm(X, axis=1)[:, None]).astype(np.float32), y
 
 
@@ -56,32 +56,42 @@ def plain(model: Any, X: Any, y: Any) -> Any:
     return W
 
 
-def cpu_seconds(work: Callable[[], Any]) -> tuple[float, Any]:
+def cpu_seconds(work: Callable[[], Any]) -> float:
     began = time.process_time()
-    result = work()
-    return time.process_time() - began, result
+    work()
+    return time.process_time() - began
+
+
+def learned(k: int, X: Any, y: Any) -> MIHash:
+    model = MIHash(k, n_bins=16, sharpness=10.0, normalize=False, random_state=0)
+    return model.fit(X, y)
 
 
 def main() -> None:
-    print(f"\nR = {SAMPLE}, d = {ROWS}, K = 16: CPU µs an instance, best of 5, interleaved")
-    head = f"{'bits':>5} {'plain':>9} {'ours':>9} {'ratio':>7} {'step of W':>10} {'difference':>11}"
-    print(head)
-    X, y = data(3000, ROWS)
-    X_next, y_next = data(3000 + STEPS, ROWS)
-    X_next, y_next = X_next[3000:], y_next[3000:]
+    print(f"\nR = {SAMPLE}, d = {ROWS}, K = 16, A = 10: CPU µs an instance, best of 5, interleaved")
+    print(
+        f"{'bits':>5} {'plain':>9} {'ours':>9} {'ratio':>7}   largest change of W, and difference"
+    )
+    X, y = data(SAMPLE + STEPS, ROWS)
+    X, y, X_next, y_next = X[:SAMPLE], y[:SAMPLE], X[SAMPLE:], y[SAMPLE:]
     for k in (32, 64, 128):
-        start = MIHash(k, n_bins=16, normalize=False, random_state=0).fit(X, y)
+        start = learned(k, X, y)
         times: dict[str, list[float]] = {"plain": [], "ours": []}
         for _ in range(5):
-            seconds, W_plain = cpu_seconds(partial(plain, start, X_next, y_next))
-            times["plain"].append(seconds)
-            ours = MIHash(k, n_bins=16, normalize=False, random_state=0).fit(X, y)
-            seconds, _ = cpu_seconds(partial(ours.partial_fit, X_next, y_next))
-            times["ours"].append(seconds)
+            times["plain"] += [cpu_seconds(partial(plain, start, X_next, y_next))]
+            ours = learned(k, X, y)
+            times["ours"] += [cpu_seconds(partial(ours.partial_fit, X_next, y_next))]
         slow, fast = (1e6 * min(times[name]) / STEPS for name in ("plain", "ours"))
-        moved, apart = abs(W_plain - start.W_).max(), abs(W_plain - ours.W_).max()
-        print(f"{k:5} {slow:9.0f} {fast:9.0f} {slow / fast:6.1f}x {moved:10.4f} {apart:11.1e}")
-        if apart > 0.01 * moved:
+        # Rounding that moves a distance over the edge of a bin changes a gradient by a finite
+        # amount: so trajectories are compared before such differences add up.
+        W_plain = plain(start, X_next[:CHECKED], y_next[:CHECKED])
+        W = learned(k, X, y).partial_fit(X_next[:CHECKED], y_next[:CHECKED]).W_
+        moved, apart = abs(W_plain - start.W_).max(), abs(W_plain - W).max()
+        print(
+            f"{k:5} {slow:9.0f} {fast:9.0f} {slow / fast:6.1f}x"
+            f"   {moved:.4f} in {CHECKED} steps, {apart:.1e}"
+        )
+        if apart > 1e-3 * moved:
             raise SystemExit("the two trajectories are not the same")
 
 

@@ -38,7 +38,7 @@ class MIHash(OnlineHasher):
         effect but rounding and how often the running mean is renewed. Authors: 1.
     reservoir_size : int, default=1000
         Items in the sample, R. Authors: 1000 (CIFAR-10, MNIST), 5000 (Places205).
-    sharpness : float, default=10.0
+    sharpness : float, default=20.0
         Scale A of the sigmoid in φ = σ(A Wᵀx). Authors: 10.
     n_bins : int, default=16
         Bins K of the histograms; at most k are used. Authors: 64.
@@ -136,7 +136,7 @@ class MIHash(OnlineHasher):
         *,
         batch_size: int = 64,
         reservoir_size: int = 1000,
-        sharpness: float = 10.0,
+        sharpness: float = 20.0,
         n_bins: int = 16,
         learning_rate: float = 1.0,
         decay: float = 0.0,
