@@ -269,7 +269,7 @@ class FastFrequentDirections(FrequentDirections):
 def shrink(S: Matrix) -> None:
     """Lower the squared singular values of S (l, d), in place, by the (l/2 + 1)-th of them."""
     half = len(S) // 2
-    squares, U = _decompose(S)
+    squares, U = _decompose(S.astype(np.float64))
     # Σ' Vᵀ = (Σ'/Σ) Uᵀ S with Σ'² = max(Σ² − δ, 0)
     ratios = np.zeros(half)
     there = squares[:half] > RANK_TOLERANCE * squares[0]
@@ -283,22 +283,26 @@ def principal_directions(S: Matrix, k: int) -> Doubles:
 
     Of the two signs each may have, the one that makes its largest entry positive.
     """
-    S = S[S.any(axis=1)]
-    if not len(S):
+    rows = _nonzero(S).astype(np.float64)
+    if not len(rows):
         return np.zeros((S.shape[1], 0))
-    squares, U = _decompose(S)
+    squares, U = _decompose(rows)
     rank = min(k, int((squares > RANK_TOLERANCE * squares[0]).sum()))
-    V = S.T.astype(np.float64) @ (U[:, :rank] / np.sqrt(squares[:rank]))  # (d, rank)
+    V: Doubles = rows.T @ (U[:, :rank] / np.sqrt(squares[:rank]))  # (d, rank)
     largest = np.abs(V).argmax(axis=0)
     V *= np.sign(V[largest, np.arange(rank)])
     return V
 
 
-def _decompose(S: Matrix) -> tuple[Doubles, Doubles]:
+def _decompose(S: Doubles) -> tuple[Doubles, Doubles]:
     """Return squared singular values, largest first, and left singular vectors of S (n, d)."""
-    rows = S.astype(np.float64)
-    squares, U = np.linalg.eigh(rows @ rows.T)
+    squares, U = np.linalg.eigh(S @ S.T)
     return np.maximum(squares[::-1], 0), U[:, ::-1]
+
+
+def _nonzero(F: Matrix) -> Matrix:
+    there = F.any(axis=1)
+    return F if there.all() else F[there]
 
 
 def centred(A: Matrix, mean: Doubles, n_before: int) -> tuple[Matrix, Doubles]:
@@ -310,13 +314,12 @@ def centred(A: Matrix, mean: Doubles, n_before: int) -> tuple[Matrix, Doubles]:
     """
     n = len(A)
     own = A.mean(axis=0, dtype=np.float64)  # m_A (d,)
-    rows = A - own  # (n, d), float64
     shift = own - mean
+    F = np.zeros((n + 1, A.shape[1]), np.float32)
+    np.subtract(A, own.astype(np.float32), out=F[:n])
     if n_before:
-        compensation = np.sqrt(n_before * n / (n_before + n)) * shift  # c (d,)
-        rows = np.vstack([rows, compensation])
-    F = rows.astype(np.float32)
-    return F[F.any(axis=1)], mean + n / (n_before + n) * shift
+        F[n] = np.sqrt(n_before * n / (n_before + n)) * shift  # c (d,)
+    return _nonzero(F), mean + n / (n_before + n) * shift
 
 
 def random_rotation(k: int, random: np.random.Generator) -> Doubles:
