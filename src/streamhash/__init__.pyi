@@ -15,12 +15,12 @@ from streamhash.hashers import HCOH as HCOH
 from streamhash.hashers import HMOH as HMOH
 from streamhash.hashers import ITQ as ITQ
 from streamhash.hashers import LSH as LSH
-from streamhash.hashers import MIHash as MIHash
 from streamhash.hashers import OKH as OKH
 from streamhash.hashers import OSH as OSH
 from streamhash.hashers import PCAH as PCAH
 from streamhash.hashers import SDOH as SDOH
 from streamhash.hashers import AdaptHash as AdaptHash
+from streamhash.hashers import MIHash as MIHash
 from streamhash.hashers import SketchHash as SketchHash
 from streamhash.metrics import Retrieval as Retrieval
 from streamhash.metrics import area_under_curve as area_under_curve
