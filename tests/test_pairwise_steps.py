@@ -93,6 +93,28 @@ def test_adapthash_amplifies_rounding_in_the_plain_loop_as_well():
         assert low <= abs(ends[0] - ends[1]).max() < high
 
 
+def test_a_step_that_nearly_cancels_columns_is_taken_on_the_hash_functions_themselves():
+    # Five nearly equal columns: WᵀW has the eigenvalue 5, and with β = 1/4 the penalty takes off
+    # all that they have in common. Lengths of what is left cannot be had from WᵀW.
+    W, X, similar = pairs(40, 12, 5)
+    W = W[:, :1] + 1e-5 * W
+    W /= np.linalg.norm(W, axis=0)
+    X[:20] = 0  # ten pairs of zeros: equal codes, so that the dissimilar ones ask for a step
+    parameters = {"step": 1e-3, "margin": 0.8, "spread": 0.25}
+    got, n_active = steps.learn_adaptive_pairs(W, X, similar, **parameters)
+    expected, n_expected = steps.plain_adaptive_pairs(W, X, similar, **parameters)
+    assert n_active == n_expected > 10
+    np.testing.assert_allclose(got, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("step", [1.0, 20.0])
+def test_large_steps_in_long_codes_stay_finite(step):
+    W, X, similar = pairs(300, 30, 150, dtype=np.float32)
+    got, n_active = steps.learn_adaptive_pairs(W, X, similar, step=step, margin=0.9, spread=0.01)
+    assert n_active > 200
+    np.testing.assert_allclose(np.linalg.norm(got, axis=0), 1, atol=1e-5)
+
+
 def test_cutting_pairs_elsewhere_changes_nothing():
     for blocked, _, parameters in TWINS.values():
         W, X, similar = pairs(60, 20, 8)

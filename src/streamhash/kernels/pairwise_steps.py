@@ -31,6 +31,8 @@ Flags = NDArray[np.bool_]
 PAIRS = 32  # of a block
 # A threshold such as 0.7 k is a whole number that floating point may miss by a little.
 SLACK = 1e-9
+# A squared length that is less than this share of its terms is taken from W itself.
+CANCELLED = 0.05
 
 
 def learn_passive_pairs(
@@ -140,25 +142,36 @@ def learn_adaptive_pairs(
     ``similar`` (m,) tells the kind of each pair; ``margin`` and ``spread`` are AdaptHash's α and β.
     The second value is the number of pairs that changed W.
     """
-    n_active = 0
-    for first in range(0, len(similar), PAIRS):
+    n_active = first = 0
+    while first < len(similar):
         kinds = similar[first : first + PAIRS]
         rows = X[2 * first : 2 * (first + len(kinds))]  # (2m, d)
-        active, C, A = _adaptive_block(W, rows, kinds, step, margin, spread)
+        n_done, active, C, A = _adaptive_block(W, rows, kinds, step, margin, spread)
         if active:
-            W = W @ A - rows.T @ C
+            W = _unit_columns(W @ A - rows[: 2 * n_done].T @ C)  # but for rounding they are
             n_active += active
+        if n_done < len(kinds):
+            pair = slice(2 * n_done, 2 * n_done + 2)
+            W, active = plain_adaptive_pairs(
+                W, rows[pair], kinds[n_done:][:1], step=step, margin=margin, spread=spread
+            )
+            n_active += active
+            n_done += 1
+        first += n_done
     return W, n_active
 
 
 def _adaptive_block(
     W: Floats, X: Floats, similar: Flags, step: float, margin: float, spread: float
-) -> tuple[int, Floats, Floats]:
-    """Return the number of active pairs, C (2m, k) and A (k, k) of a block.
+) -> tuple[int, int, Floats, Floats]:
+    """Return the pairs done, how many were active, C (2 done, k) and A (k, k) of a block.
 
     A step is W ← (W T − x aᵀ − y bᵀ) D with T = (1 + β) I − β S and D diagonal, so one product with
     T serves all that is kept: the rows X W (2m, k), A and S = WᵀW, one below the other. Once a pair
     has been learned from, its two rows are no longer needed and hold those of C instead.
+
+    The block ends early before a step that nearly cancels a column of W: lengths from S would be
+    mostly rounding there, and such a step is to be taken on W itself.
     """
     n, k = len(X), W.shape[1]
     stack = np.concatenate([X @ W, np.eye(k, dtype=W.dtype), W.T @ W])  # (2m + 2k, k)
@@ -170,10 +183,11 @@ def _adaptive_block(
         if _wrong_bits(stack, t, same, step, margin, spread, ab, T):
             np.matmul(stack, T, out=other)
             np.matmul(other[n + k :], T, out=S)  # T S T
-            _move(other, S, K, t, ab)
+            if not _move(other, S, K, t, ab):
+                return t, n_active, stack[: 2 * t], stack[n : n + k]
             stack, other = other, stack
             n_active += 1
-    return n_active, stack[:n], stack[n : n + k]
+    return len(similar), n_active, stack[:n], stack[n : n + k]
 
 
 def plain_adaptive_pairs(
@@ -201,12 +215,16 @@ def plain_adaptive_pairs(
         b[chosen] = error * (w * (1 - z * z) / 2)[chosen]
         M = np.outer(x, a) + np.outer(y, b)  # (d, k)
         M += number(spread) * (W @ (W.T @ W - np.eye(k, dtype=W.dtype)))
-        W = W - M
-        lengths = np.sqrt(np.einsum("dk,dk->k", W, W))
-        lengths[lengths == 0] = 1
-        W = W / lengths
+        W = _unit_columns(W - M)
         n_active += 1
     return W, n_active
+
+
+def _unit_columns(W: Floats) -> Floats:
+    lengths = np.sqrt(np.einsum("dk,dk->k", W, W))
+    lengths[lengths == 0] = 1
+    unit: Floats = W / lengths
+    return unit
 
 
 @kernel
@@ -250,10 +268,11 @@ def _wrong_bits(
 
 
 @kernel
-def _move(stack: Any, S: Any, K: Any, t: int, ab: Any) -> None:
+def _move(stack: Any, S: Any, K: Any, t: int, ab: Any) -> bool:
     """Take x aᵀ + y bᵀ off W T, and scale its columns, in all that is kept of it.
 
-    ``stack`` has been multiplied by T, ``S`` is T S T, and is written back into ``stack``.
+    ``stack`` has been multiplied by T, ``S`` is T S T, and is written back into ``stack``. Return
+    False if a column is nearly cancelled.
     """
     n, k = len(K), stack.shape[1]
     one = stack.dtype.type(1)
@@ -266,6 +285,9 @@ def _move(stack: Any, S: Any, K: Any, t: int, ab: Any) -> None:
         for_b = xy * a[p] + yy * b[p] - y_W[p]
         for r in range(k):
             S[p, r] += for_a * a[r] + for_b * b[r] - a[p] * x_W[r] - b[p] * y_W[r]
+    for r in range(k):  # W had columns of unit length
+        if not S[r, r] > CANCELLED * (1 + xx * a[r] * a[r] + yy * b[r] * b[r]):
+            return False
     for q in range(j + 1, n):
         to_first, to_second = K[q, i], K[q, j]
         for r in range(k):
@@ -273,13 +295,14 @@ def _move(stack: Any, S: Any, K: Any, t: int, ab: Any) -> None:
     stack[i], stack[j] = a, b
     D = np.empty(k, stack.dtype)
     for r in range(k):
-        D[r] = one / np.sqrt(S[r, r]) if S[r, r] > 0 else one
+        D[r] = one / np.sqrt(S[r, r])
     for q in range(n + k):
         for r in range(k):
             stack[q, r] *= D[r]
     for p in range(k):
         for r in range(k):
             stack[n + k + p, r] = S[p, r] * D[p] * D[r]
+    return True
 
 
 @kernel
