@@ -149,7 +149,7 @@ class SDOH(OnlineHasher):
         "kernel": Maybe(Whole(1)),
     }
     published_features = "raw"
-    # Values of the third author's program, recorded for 64 bits (methods.md, section 1.6).
+    # Values of the third author's program, recorded there for 64 bits.
     settings = {  # noqa: RUF012
         data: {
             "batch_size": batch_size,
