@@ -3,7 +3,7 @@
 Codes stored yesterday and a query encoded today can be compared only if one model made both. So the
 model that made the stored codes is kept as a snapshot, apart from the one that goes on learning,
 and a sample of the stream tells when the step from the one to the other is worth the work of
-encoding everything anew (methods.md, section 8.5; Cakir et al., ICCV 2017).
+encoding everything anew (Cakir et al., ICCV 2017).
 """
 
 from typing import Any, Self

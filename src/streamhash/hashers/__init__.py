@@ -32,19 +32,20 @@ __all__ = [
     "SketchHash",
 ]
 
-# By the names that the command line uses, in the order of their listing.
+# By the names that the command line uses, in the order of their listing: those that learn from
+# labels, those that learn from features alone, and the floor.
 METHODS: dict[str, type[OnlineHasher]] = {
     "sdoh": SDOH,
-    "mihash": MIHash,
     "bsodh": BSODH,
-    "sketchhash": SketchHash,
-    "frosh": FROSH,
     "hmoh": HMOH,
     "hcoh": HCOH,
+    "mihash": MIHash,
     "osh": OSH,
     "adapthash": AdaptHash,
     "okh": OKH,
-    "lsh": LSH,
-    "pcah": PCAH,
+    "frosh": FROSH,
+    "sketchhash": SketchHash,
     "itq": ITQ,
+    "pcah": PCAH,
+    "lsh": LSH,
 }

@@ -110,7 +110,7 @@ class AdaptHash(OnlineHasher):
         "spread": Number(at_least=0),
         "normalize": Choice(True, False),
     }
-    # Values of the comparison's programs (methods.md, sections 6.5 and 12).
+    # Values of the comparison's programs.
     settings = {  # noqa: RUF012
         data: {
             "learning_rate": learning_rate,

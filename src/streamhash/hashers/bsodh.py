@@ -135,7 +135,7 @@ class BSODH(OnlineHasher):
         "regression": Choice("all", "stage"),
         "normalize": Choice(True, False),
     }
-    # Comments of the authors' program (methods.md, section 11.6).
+    # Comments of the authors' program.
     settings = {  # noqa: RUF012
         data: {
             "batch_size": batch_size,

@@ -96,7 +96,7 @@ class HCOH(OnlineHasher):
         "n_classes": Whole(1),
         "normalize": Choice(True, False),
     }
-    # Values of the authors' program (methods.md, sections 9.6 and 12).
+    # Values of the authors' program.
     settings = {  # noqa: RUF012
         data: {"learning_rate": learning_rate, "n_classes": n_classes, "normalize": False}
         for data, learning_rate, n_classes in (

@@ -128,7 +128,7 @@ class HMOH(OnlineHasher):
         "n_classes": Whole(1),
         "normalize": Choice(True, False),
     }
-    # Values of the authors' program (methods.md, sections 10.6 and 12).
+    # Values of the authors' program.
     settings = {  # noqa: RUF012
         data: {
             "kernel": kernel,

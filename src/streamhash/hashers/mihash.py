@@ -117,7 +117,7 @@ class MIHash(OnlineHasher):
         "gradient": Choice("exact", "released"),
         "normalize": Choice(True, False),
     }
-    # The third author of SDOH's commands (methods.md, sections 8.7 and 12).
+    # The third author of SDOH's commands.
     settings = {  # noqa: RUF012
         data: {
             "reservoir_size": reservoir_size,

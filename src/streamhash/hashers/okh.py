@@ -178,7 +178,7 @@ class OKH(OnlineHasher):
         "bandwidth": _Bandwidth(),
         "normalize": Choice(True, False),
     }
-    # Values of the comparison's programs (methods.md, sections 3.6 and 12).
+    # Values of the comparison's programs.
     settings = {  # noqa: RUF012
         data: {
             "aggressiveness": C,

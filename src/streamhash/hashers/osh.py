@@ -112,7 +112,7 @@ class OSH(OnlineHasher):
         "state": Choice("kept", "released"),
         "normalize": Choice(True, False),
     }
-    # Values of the authors' program (methods.md, sections 7.6 and 12), the state kept.
+    # Values of the authors' program, the state kept.
     settings = {  # noqa: RUF012
         data: {
             "learning_rate": 0.1,

@@ -111,7 +111,7 @@ class SketchHash(PrincipalHasher):
         "state": Choice("kept", "released"),
         "rotation": Choice("carried", "fixed", "redraw"),
     }
-    # The benchmark of Cakir et al. as run for SDOH's tables (methods.md, section 12), but for the
+    # The benchmark of Cakir et al. as run for SDOH's tables, but for the
     # state that its program loses: that is state="released".
     settings = {  # noqa: RUF012
         data: {"batch_size": 50, "sketch_size": size, "rotation": "redraw", "normalize": False}

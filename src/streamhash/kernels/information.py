@@ -4,7 +4,7 @@ MIHash learns from one instance at a time. What it needs of W are the projection
 and of R sampled items, and a step changes W by −x gᵀ, so that all projections change by −(x · x_r)
 g. With the inner products of a block's rows known beforehand, the steps of a block need no W at
 all: the same trajectory as with W updated after every instance, in R k operations a step instead of
-R d k (methods.md, section 8.8).
+R d k.
 """
 
 import math
@@ -248,7 +248,7 @@ def code_information(codes: NDArray[np.uint8], same: Bools, n_bits: int) -> floa
     """Return the mean mutual information of packed codes (n, bytes) and neighbourhood (n, n).
 
     Of each item's distances to all, in k bins with k − 1 and k in the last; an item is its own
-    neighbour. In bits; what is below zero by rounding is zero (methods.md, section 8.5).
+    neighbour. In bits; what is below zero by rounding is zero.
     """
     n = len(codes)
     same = same | np.eye(n, dtype=bool)
