@@ -177,7 +177,9 @@ def test_fewer_directions_than_features_and_bits():
     assert np.isfinite(model.W_).all()
 
 
-@pytest.mark.parametrize(("k", "d", "size"), [(32, 784, 200), (128, 784, 256), (32, 24, 100), (32, 60, 120)])
+@pytest.mark.parametrize(
+    ("k", "d", "size"), [(32, 784, 200), (128, 784, 256), (32, 24, 100), (32, 60, 120)]
+)
 def test_the_sketch_size_follows_bits_and_features(k, d, size):
     model = SketchHash(k).fit(np.eye(3, d, dtype=np.float32))
     assert model.sketch_.S_.shape == (size, d)
