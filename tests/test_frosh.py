@@ -20,7 +20,7 @@ def stream(n=500, d=20, seed=0, rank=None):
 
 
 def plain_frosh(batches, k, size, m, seed):
-    """methods.md 5.3 with whole chunks and Hadamard matrices, full SVDs, in float64."""
+    """The method in the open: with whole chunks and Hadamard matrices, full SVDs, in float64."""
     d, half = batches[0].shape[1], size // 2
     random = new_generator(seed)
     W = random_directions(d, k, random)

@@ -30,7 +30,7 @@ def rows(n, d, seed=0, rank=None):
 
 
 def plain_frequent_directions(A, size):
-    """methods.md 4.4, step 2, row by row with a full SVD, in float64."""
+    """Frequent directions as the paper has them: row by row with a full SVD, in float64."""
     S = np.zeros((0, A.shape[1]))
     for row in A.astype(np.float64):
         if len(S) == size:

@@ -17,7 +17,7 @@ def stream(n=500, d=20, seed=0):
 
 
 def plain_sketchhash(batches, k, size, R, W, *, released=False, redraw=None, carried=False):
-    """methods.md 4.4, row by row and with full SVDs, in float64."""
+    """The method in the open: row by row and with full SVDs, in float64."""
     d = batches[0].shape[1]
     S, mu, N, started = np.zeros((0, d)), np.zeros(d), 0, False
     for A in batches:
