@@ -88,7 +88,7 @@ def readme() -> str:
     papers = {line["method"]: line for line in PAPER["line"] if line["source"] == "paper"}
     tables = []
     for settings, title in (
-        ("published", "published settings (paper)"),
+        ("published", "published settings"),
         ("default", "our defaults"),
         (KERNEL, "our defaults, `kernel=1000`"),
     ):
