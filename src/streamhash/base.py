@@ -30,7 +30,15 @@ from streamhash.labels import as_numpy, check_labels
 from streamhash.parameters import Rule, Whole, check_parameters
 from streamhash.threads import run_blocks, single_threaded_blas
 
-__all__ = ["Matrix", "NotStartedError", "OnlineHasher", "StreamPart", "Streaming", "new_generator"]
+__all__ = [
+    "HasherAround",
+    "Matrix",
+    "NotStartedError",
+    "OnlineHasher",
+    "StreamPart",
+    "Streaming",
+    "new_generator",
+]
 
 Matrix = NDArray[np.float32]
 T = TypeVar("T", bound="Streaming")
@@ -304,6 +312,42 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
         tags.target_tags.multi_output = self.multi_label
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+class HasherAround(OnlineHasher):
+    """A hasher around another, its parameter ``hasher``, whose facts it shares."""
+
+    rules: ClassVar[Mapping[str, Rule]] = {}
+    hasher: OnlineHasher
+
+    @property
+    def n_bits(self) -> int:  # type: ignore[override]
+        """Code length of the hasher."""
+        return self.hasher.n_bits
+
+    @property
+    def batch_size(self) -> int:  # type: ignore[override]
+        """Stage size of the hasher."""
+        return self.hasher.batch_size
+
+    @property
+    def needs_labels(self) -> bool:  # type: ignore[override]
+        """Whether the hasher needs labels."""
+        return self.hasher.needs_labels
+
+    @property
+    def multi_label(self) -> bool:  # type: ignore[override]
+        """Whether the hasher takes several labels a row."""
+        return self.hasher.multi_label
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.hasher, OnlineHasher):
+            raise InputError(
+                f"{type(self).__name__}: hasher={self.hasher!r} is not a hasher; "
+                "pass one such as SDOH()."
+            )
+        super()._check_parameters()
+        self.hasher._check_parameters()
 
 
 def new_generator(random_state: Any) -> np.random.Generator:

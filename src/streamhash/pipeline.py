@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from streamhash.base import Matrix, OnlineHasher, StreamPart
+from streamhash.base import HasherAround, Matrix, OnlineHasher, StreamPart
 from streamhash.errors import InputError
 from streamhash.hashers import LSH, SDOH
 from streamhash.hashers._anchors import AnchorMap
@@ -27,7 +27,7 @@ def load(path: str | os.PathLike[str]) -> OnlineHasher:
     return model
 
 
-class StreamPipeline(OnlineHasher):
+class StreamPipeline(HasherAround):
     """Feature maps learned online, then a hasher: one object with the hasher's verbs.
 
     At each stage every part learns from the rows and passes them on mapped; the hasher learns from
@@ -56,38 +56,12 @@ class StreamPipeline(OnlineHasher):
     (3, 2)
     """
 
-    rules = {}  # noqa: RUF012 - the parts and the hasher check their own
-
     def __init__(self, parts: Sequence[StreamPart], hasher: OnlineHasher) -> None:
         self.parts = parts
         self.hasher = hasher
 
-    # The facts of a pipeline are those of its hasher.
-    @property
-    def n_bits(self) -> int:  # type: ignore[override]
-        """Code length of the hasher."""
-        return self.hasher.n_bits
-
-    @property
-    def batch_size(self) -> int:  # type: ignore[override]
-        """Stage size of the hasher."""
-        return self.hasher.batch_size
-
-    @property
-    def needs_labels(self) -> bool:  # type: ignore[override]
-        """Whether the hasher needs labels."""
-        return self.hasher.needs_labels
-
-    @property
-    def multi_label(self) -> bool:  # type: ignore[override]
-        """Whether the hasher takes several labels a row."""
-        return self.hasher.multi_label
-
     def _check_parameters(self) -> None:
-        if not isinstance(self.hasher, OnlineHasher):
-            raise InputError(
-                f"StreamPipeline: hasher={self.hasher!r} is not a hasher; pass one such as SDOH()."
-            )
+        super()._check_parameters()
         for part in self.parts:
             if not isinstance(part, StreamPart):
                 raise InputError(
@@ -95,7 +69,6 @@ class StreamPipeline(OnlineHasher):
                     "CenterScale, AnchorMap or your own StreamPart."
                 )
             part._check_parameters()
-        self.hasher._check_parameters()
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         self.parts_ = [clone(part) for part in self.parts]

@@ -11,7 +11,14 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from streamhash.base import Matrix, NotStartedError, OnlineHasher, _snapshot, new_generator
+from streamhash.base import (
+    HasherAround,
+    Matrix,
+    NotStartedError,
+    OnlineHasher,
+    _snapshot,
+    new_generator,
+)
 from streamhash.codes import Codes
 from streamhash.errors import InputError
 from streamhash.hashers._reservoir import Reservoir, neighbours
@@ -21,7 +28,7 @@ from streamhash.parameters import Choice, Number, Whole
 __all__ = ["SnapshotHasher"]
 
 
-class SnapshotHasher(OnlineHasher):
+class SnapshotHasher(HasherAround):
     """Any hasher, encoding with a snapshot that is renewed when it is worth it.
 
     It feeds the stream to the hasher and to a sample of fixed size. ``transform`` uses the
@@ -116,26 +123,10 @@ class SnapshotHasher(OnlineHasher):
         self.automatic = automatic
         self.random_state = random_state
 
-    # The facts are those of the hasher.
-    @property
-    def n_bits(self) -> int:  # type: ignore[override]
-        """Code length of the hasher."""
-        return self.hasher.n_bits
-
-    @property
-    def batch_size(self) -> int:  # type: ignore[override]
-        """Stage size of the hasher."""
-        return self.hasher.batch_size
-
     @property
     def needs_labels(self) -> bool:  # type: ignore[override]
         """Whether the hasher or the trigger needs labels."""
         return self.hasher.needs_labels or self.trigger == "mi"
-
-    @property
-    def multi_label(self) -> bool:  # type: ignore[override]
-        """Whether the hasher takes several labels a row."""
-        return self.hasher.multi_label
 
     def gain(self) -> float:
         """Return by how many bits of information a refresh would improve the sample's codes."""
@@ -178,14 +169,6 @@ class SnapshotHasher(OnlineHasher):
         self.snapshot_ = _snapshot(self.hasher_)  # shares its arrays: nobody writes into them
         self.n_refreshes_ += 1
         self.n_since_refresh_ = 0
-
-    def _check_parameters(self) -> None:
-        if not isinstance(self.hasher, OnlineHasher):
-            raise InputError(
-                f"SnapshotHasher: hasher={self.hasher!r} is not a hasher; pass one such as SDOH()."
-            )
-        super()._check_parameters()
-        self.hasher._check_parameters()
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         self.hasher_ = clone(self.hasher)

@@ -1,31 +1,31 @@
-"""Write the files that later versions must load; run once per format version, then never again."""
+"""Write the files that later versions must load; run once per format version and new method."""
 
 from pathlib import Path
 
 import numpy as np
 
-from streamhash import LSH, SDOH, AnchorMap, CenterScale, StreamPipeline, storage
+from streamhash import SDOH, AnchorMap, CenterScale, SnapshotHasher, StreamPipeline, storage
+from streamhash.hashers import METHODS
 
 HERE = Path(__file__).parent
 
 
 def main() -> None:
     random = np.random.default_rng(0)
-    y = random.integers(4, size=260)
-    X = (random.standard_normal((4, 10))[y] + random.standard_normal((260, 10))).astype(np.float32)
-    for name, model in {
-        "sdoh": SDOH(n_bits=20, random_state=0),
-        "sdoh_kernel": SDOH(n_bits=20, kernel=30, random_state=0),
-        "lsh": LSH(n_bits=20, random_state=0),
-        "pipeline": StreamPipeline([CenterScale(), AnchorMap(30)], SDOH(20, random_state=0)),
-    }.items():
+    y = random.integers(4, size=300)
+    X = (random.standard_normal((4, 10))[y] + random.standard_normal((300, 10))).astype(np.float32)
+    models = {name: method(n_bits=20, random_state=0) for name, method in METHODS.items()}
+    models["sdoh_kernel"] = SDOH(n_bits=20, kernel=30, random_state=0)
+    models["pipeline"] = StreamPipeline([CenterScale(), AnchorMap(30)], SDOH(20, random_state=0))
+    models["snapshot"] = SnapshotHasher(SDOH(20, random_state=0), random_state=0)
+    for name, model in models.items():
         path = HERE / f"v{storage.FORMAT_VERSION}-{name}.streamhash"
-        if path.exists():
-            raise SystemExit(f"{path.name} is there: files of a released version never change")
-        model.fit(X, y).save(path)
-        now = model.project(X)
-        after = model.partial_fit(X, y).project(X)
-        np.savez_compressed(path.with_suffix(".npz"), X=X, y=y, now=now, after=after)
+        if path.exists():  # files of a released version never change
+            continue
+        model.fit(X[:260], y[:260]).save(path)
+        now = model.project(X[260:])
+        after = model.partial_fit(X[260:], y[260:]).project(X[260:])
+        np.savez(path.with_suffix(".npz"), X=X[260:], y=y[260:], now=now, after=after)
 
 
 if __name__ == "__main__":
