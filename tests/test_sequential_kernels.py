@@ -44,10 +44,11 @@ def test_single_precision_keeps_to_it(rule):
 @pytest.mark.parametrize("rule", RULES)
 def test_what_is_passed_in_is_left_alone(rule):
     arrays = (*material(100), np.zeros((30, 12)))
-    for array in arrays:
-        array.flags.writeable = False
+    before = [array.copy() for array in arrays]
     X, W, T, total = arrays
-    learn_one_by_one(X, W, T, rule, 0.1, total)
+    moved, _ = learn_one_by_one(X, W, T, rule, 0.1, total)
+    assert not np.array_equal(moved, W)
+    assert all(np.array_equal(array, copy) for array, copy in zip(arrays, before, strict=True))
 
 
 def test_steps_worked_by_hand():
