@@ -72,7 +72,7 @@ def test_information_worked_by_hand():
 
 def test_codes_are_those_of_the_snapshot_until_it_is_renewed():
     X, y = stream()
-    model = SnapshotHasher(SDOH(16, batch_size=50, random_state=0), automatic=False)
+    model = SnapshotHasher(SDOH(16, batch_size=50, random_state=0), automatic=False, random_state=0)
     model.partial_fit(X[:50], y[:50])
     first = SDOH(16, batch_size=50, random_state=0).partial_fit(X[:50], y[:50])
     model.partial_fit(X[50:], y[50:])
@@ -87,7 +87,9 @@ def test_codes_are_those_of_the_snapshot_until_it_is_renewed():
 
 def test_the_gain_is_the_difference_of_information():
     X, y = stream()
-    model = SnapshotHasher(SDOH(16, random_state=0, batch_size=50), automatic=False).fit(X, y)
+    model = SnapshotHasher(
+        SDOH(16, random_state=0, batch_size=50), automatic=False, random_state=0
+    ).fit(X, y)
     rows = model.reservoir_.rows
     same = y[:, None] == y
     found = [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in rows]
@@ -105,7 +107,9 @@ def test_the_gain_is_the_difference_of_information():
 
 def test_a_worse_model_is_not_taken():
     X, y = stream()
-    model = SnapshotHasher(SDOH(16, random_state=0, batch_size=50), automatic=False).fit(X, y)
+    model = SnapshotHasher(
+        SDOH(16, random_state=0, batch_size=50), automatic=False, random_state=0
+    ).fit(X, y)
     model.refresh()
     model.hasher_.W_ = np.zeros_like(model.hasher_.W_)
     assert model.gain() < 0
@@ -115,7 +119,11 @@ def test_a_worse_model_is_not_taken():
 def test_the_fixed_trigger_goes_by_instances():
     X, y = stream()
     model = SnapshotHasher(
-        SDOH(16, batch_size=30, random_state=0), trigger="fix", interval=70, automatic=False
+        SDOH(16, batch_size=30, random_state=0),
+        trigger="fix",
+        interval=70,
+        automatic=False,
+        random_state=0,
     ).partial_fit(X[:30], y[:30])
     worth = []
     for start in range(30, 150, 30):
@@ -123,7 +131,7 @@ def test_the_fixed_trigger_goes_by_instances():
         worth.append(model.worth_refreshing())
     assert worth == [False, False, True, True]
     by_itself = SnapshotHasher(
-        SDOH(16, batch_size=30, random_state=0), trigger="fix", interval=70
+        SDOH(16, batch_size=30, random_state=0), trigger="fix", interval=70, random_state=0
     ).fit(X[:300], y[:300])
     # The first stage, then the first look at 90 (60 since the snapshot: too few), 180 and 270.
     assert (by_itself.n_refreshes_, by_itself.n_since_refresh_) == (3, 30)
@@ -147,7 +155,7 @@ def test_labels_are_needed_for_information_only():
     X, y = stream()
     with pytest.raises(InputError, match="requires y to be passed"):
         SnapshotHasher(LSH(8)).fit(X)
-    model = SnapshotHasher(LSH(8, random_state=0), trigger="fix").fit(X)
+    model = SnapshotHasher(LSH(8, random_state=0), trigger="fix", random_state=0).fit(X)
     with pytest.raises(InputError, match=r'came without labels.*use trigger="fix"'):
         model.gain()
     assert isinstance(SnapshotHasher(LSH(8)).fit(X, y).gain(), float)
@@ -158,7 +166,9 @@ def test_labels_are_needed_for_information_only():
 
 def test_both_models_are_saved(tmp_path):
     X, y = stream()
-    model = SnapshotHasher(SDOH(16, batch_size=50, random_state=0), automatic=False).fit(X, y)
+    model = SnapshotHasher(
+        SDOH(16, batch_size=50, random_state=0), automatic=False, random_state=0
+    ).fit(X, y)
     model.save(tmp_path / "model")
     loaded = load(tmp_path / "model")
     assert isinstance(loaded, SnapshotHasher)
