@@ -2,10 +2,12 @@
 
 import gzip
 import os
+import pickle
 import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -235,3 +237,23 @@ def test_a_file_without_labels_is_no_data_set(tmp_path):
 def test_labels_are_not_for_named_sets():
     with pytest.raises(InputError, match=r"labels and column are for files, and 'digits'"):
         data.load_data("digits", column="y")
+
+
+def test_a_set_travels_as_what_was_asked_for(tmp_path):
+    (tmp_path / "items.csv").write_text("a,b,label\n1,2,x\n3,4,y\n")
+    for asked in ("digits", tmp_path / "items.csv"):
+        found = data.load_data(asked)
+        parcel = pickle.dumps(found)
+        assert len(parcel) < 1000
+        again = pickle.loads(parcel)
+        assert np.array_equal(again.X, found.X)
+        assert np.array_equal(again.y, found.y)
+        assert again.card == found.card
+
+
+def test_a_set_made_of_arrays_travels_whole():
+    digits = data.load_data("digits")
+    made = replace(digits, name="mine", request=None)
+    again = pickle.loads(pickle.dumps(made))
+    assert again.name == "mine"
+    assert np.array_equal(again.X, digits.X)

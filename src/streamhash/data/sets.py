@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from streamhash.errors import FileError, InputError, MissingDataError
 
 __all__ = ["DataSet", "available", "load_data"]
 
+Request = tuple[str, str | None, str | int | None]  # name or path, labels, column
+
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
@@ -29,12 +32,20 @@ class DataSet:
     X : (n, d) float32
     y : (n,) labels, or (n, C) matrix of 0 and 1
     card : where the data come from
+    request : what ``load_data`` was asked for; None if the arrays came from elsewhere. A set with
+        a request travels to another process as the request alone, and is loaded there.
     """
 
     name: str
     X: NDArray[np.float32] = field(repr=False)
     y: NDArray[Any] = field(repr=False)
     card: Card
+    request: Request | None = field(default=None, repr=False)
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        if self.request is not None:
+            return _load_again, (self.request,)
+        return DataSet, (self.name, self.X, self.y, self.card)
 
 
 def load_data(
@@ -61,6 +72,7 @@ def load_data(
     if name not in CARDS:
         return _load_file(Path(name), labels, column)
     name = str(name)
+    request = (name, None, None)
     if labels is not None or column is not None:
         raise InputError(
             f"load_data: labels and column are for files, and {name!r} has its own labels; leave "
@@ -68,9 +80,9 @@ def load_data(
         )
     if name == "digits":
         X, y = _digits()
-        return DataSet(name, X, y, CARDS[name])
+        return DataSet(name, X, y, CARDS[name], request)
     if name == "synthetic":
-        return DataSet(name, *SyntheticStream().take(CARDS[name].rows), CARDS[name])
+        return DataSet(name, *SyntheticStream().take(CARDS[name].rows), CARDS[name], request)
     paths = find_files(name, FILES[name])
     if paths is None and fetch:
         fetch_set(name)
@@ -79,7 +91,13 @@ def load_data(
         raise missing("load_data", name)
     card = replace(CARDS[name], where=str(paths[0].parent))
     X, y = read_mnist(paths) if name == "mnist" else _read_features(paths[0], card)
-    return DataSet(name, X, y, card)
+    return DataSet(name, X, y, card, request)
+
+
+@lru_cache(maxsize=1)  # a worker meets one set many times
+def _load_again(request: Request) -> DataSet:
+    name, labels, column = request
+    return load_data(name, labels=labels, column=column)
 
 
 def available() -> list[Card]:
@@ -146,4 +164,9 @@ def _load_file(path: Path, labels: str | Path | None, column: str | int | None) 
         note="read from a file",
         where=str(path.parent),
     )
-    return DataSet(path.stem, X, y, card)
+    request = (
+        str(path.absolute()),
+        None if labels is None else str(Path(labels).absolute()),
+        column,
+    )
+    return DataSet(path.stem, X, y, card, request)
