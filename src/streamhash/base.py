@@ -27,7 +27,7 @@ from streamhash import storage
 from streamhash.codes import Codes, code_bytes, pack
 from streamhash.errors import FileError, InputError
 from streamhash.labels import as_numpy, check_labels
-from streamhash.parameters import Rule, Whole, check_parameters
+from streamhash.parameters import Rule, Search, Whole, check_parameters
 from streamhash.threads import run_blocks, single_threaded_blas
 
 __all__ = [
@@ -163,8 +163,9 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
 
     Class facts, read by the checks, the command line and the documentation: ``needs_labels``,
     ``multi_label``, ``reference`` (authors and venue), ``year``, ``settings``, the published ones
-    by data set, and ``published_features``, what their authors fed them: "raw" features, or
-    "centre_unit" ones (centred and brought to unit length).
+    by data set, ``published_features``, what their authors fed them: "raw" features, or
+    "centre_unit" ones (centred and brought to unit length), and ``search``, the values that
+    ``streamhash tune`` tries.
     """
 
     needs_labels: ClassVar[bool] = True
@@ -174,6 +175,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
     settings: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     published_features: ClassVar[str] = "centre_unit"
     rules: ClassVar[Mapping[str, Rule]] = {"n_bits": Whole(1, 1024), "batch_size": Whole(1)}
+    search: ClassVar[Mapping[str, Search]] = {}
 
     n_bits: int
     batch_size: int

@@ -6,9 +6,21 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Protocol
 
+import numpy as np
+
 from streamhash.errors import InputError
 
-__all__ = ["Choice", "Maybe", "Number", "Rule", "Whole", "check_parameters"]
+__all__ = [
+    "Choice",
+    "Maybe",
+    "Number",
+    "Rule",
+    "Search",
+    "Span",
+    "Values",
+    "Whole",
+    "check_parameters",
+]
 
 
 class Rule(Protocol):
@@ -102,3 +114,42 @@ def check_parameters(owner: str, values: Mapping[str, Any], rules: Mapping[str, 
     for name, rule in rules.items():
         if not rule.allows(values[name]):
             raise InputError(f"{owner}: {name}={values[name]!r} must be {rule}.")
+
+
+class Search(Protocol):
+    """Says what is worth trying for a parameter when its best value is searched for."""
+
+    def draw(self, rng: np.random.Generator) -> Any:
+        """Draw a value to try."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """Any number from ``low`` to ``high``, all orders of magnitude alike, to three digits.
+
+    >>> Span(0.01, 1).draw(np.random.default_rng(0))
+    0.188
+    """
+
+    low: float
+    high: float
+
+    def draw(self, rng: np.random.Generator) -> float:
+        """Draw a value to try."""
+        value = math.exp(rng.uniform(math.log(self.low), math.log(self.high)))
+        return float(f"{value:.3g}")
+
+
+class Values:
+    """One of a few values.
+
+    >>> Values(100, 200, 400).draw(np.random.default_rng(0))
+    400
+    """
+
+    def __init__(self, *values: Any) -> None:
+        self.values = values
+
+    def draw(self, rng: np.random.Generator) -> Any:
+        """Draw a value to try."""
+        return self.values[int(rng.integers(len(self.values)))]

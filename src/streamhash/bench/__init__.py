@@ -12,11 +12,14 @@ from streamhash.bench.rows import ROWS_FILE, Row, append_row, latest, read_rows,
 from streamhash.bench.runner import run_cell, run_plan
 from streamhash.bench.summary import summarise
 from streamhash.bench.table import markdown_table, rich_table
+from streamhash.bench.tuning import Search
+from streamhash.bench.workers import run_plans
 
 __all__ = [
     "ROWS_FILE",
     "Plan",
     "Row",
+    "Search",
     "append_row",
     "find_method",
     "have_figures",
@@ -29,6 +32,7 @@ __all__ = [
     "row_key",
     "run_cell",
     "run_plan",
+    "run_plans",
     "summarise",
     "to_json",
     "write_report",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.bench.colours import GRID, INK, OTHER_PAIRS, SIMILAR_PAIRS, line_styles
-from streamhash.bench.summary import Line
+from streamhash.bench.summary import METRICS, Line
 from streamhash.errors import MissingPartError
 
 if TYPE_CHECKING:
@@ -31,13 +31,14 @@ def draw_curves(lines: Sequence[Line]) -> "Figure":
     ends = []
     for line, style in zip(lines, line_styles(lines), strict=True):
         x = [at["instances"] for at in line.rows[0]["curve"]]
-        values = np.array([[at["map"] for at in row["curve"]] for row in line.rows], float)
+        metric = line.rows[0]["curve_metric"]
+        values = np.array([[at[metric] for at in row["curve"]] for row in line.rows], float)
         axes.plot(x, values.mean(axis=0), **style)
         if len(values) > 1:
             low, high = values.min(axis=0), values.max(axis=0)
             axes.fill_between(x, low, high, color=style["color"], alpha=0.18, linewidth=0)
         ends.append((line.label, x[-1], float(values.mean(axis=0)[-1]), style["color"]))
-    axes.set(xlabel="instances seen", ylabel="mean average precision", xlim=(0, None))
+    axes.set(xlabel="instances seen", ylabel=METRICS[metric][0], xlim=(0, None))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     _finish(axes, ends)
     return figure

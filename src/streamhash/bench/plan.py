@@ -7,13 +7,14 @@ for all its trials; so its spread over trials is smaller than ours.)
 
 Features: default settings get them as they are, since they scale by themselves. Published settings
 get what their authors fed them, the class fact ``published_features``: "raw", or "centre_unit",
-where the mean is taken over everything, queries too, as the reference does.
+where the mean is taken over everything, queries too, as the reference does. Tuned settings are the
+default ones with what ``streamhash tune`` has found for the data set.
 """
 
 import shlex
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,18 @@ from typing import Any
 import numpy as np
 
 from streamhash.base import OnlineHasher
+from streamhash.bench.tuned import tuned_settings
 from streamhash.data import DataSet, available, load_data
 from streamhash.errors import InputError
 from streamhash.hashers import METHODS
 
-__all__ = ["CHECKPOINTS", "SETTINGS", "Plan", "find_method", "make_hasher", "plan_cell"]
+__all__ = ["CHECKPOINTS", "SETTINGS", "SPLITS", "Plan", "find_method", "make_hasher", "plan_cell"]
 
-SETTINGS = ("default", "published")
+SETTINGS = ("default", "published", "tuned")
+# all: queries of every class, the rest is searched. unseen: a quarter of the classes is never
+# learned, and only these are asked for and searched. validation: all of it from the stream alone.
+SPLITS = ("all", "unseen", "validation")
+CURVE_METRICS = ("map", "map@1000")
 CHECKPOINTS = 10
 STREAM = 20_000
 QUERIES_PER_CLASS = 100
@@ -36,7 +42,9 @@ QUERIES_IN_SMALL_SETS = {"digits": 30}  # so that a database of 1,497 is left
 PUBLISHED_FOR = {
     "mnist": "mnist",
     "cifar10-features": "cifar10",
+    "cifar10-vgg16": "cifar10",
     "miniplaces-features": "places205",
+    "places205-synthetic": "places205",
 }
 
 
@@ -53,6 +61,10 @@ class Plan:
     stream: int
     queries_per_class: int
     checkpoints: int
+    split: str = "all"
+    curve_metric: str = "map"  # what is looked at on the way
+    tuned: Mapping[str, Any] = field(default_factory=dict)
+    test_seeds: int = 0  # of a validation: seeds whose queries must stay unseen
 
     def hasher(self) -> OnlineHasher:
         """Make the hasher of this cell."""
@@ -61,13 +73,13 @@ class Plan:
             self.n_bits,
             self.seed,
             published_for=self.data.name if self.settings == "published" else None,
-            changes=self.changes,
+            changes={**self.tuned, **self.changes},
         )
 
     @property
     def features(self) -> str:
         """What the hasher is fed: "raw" or "centre_unit"."""
-        if self.settings == "default":
+        if self.settings != "published":
             return "raw"
         return str(getattr(METHODS[self.method], "published_features", "centre_unit"))
 
@@ -86,6 +98,9 @@ class Plan:
             "stream": self.stream,
             "queries_per_class": self.queries_per_class,
             "checkpoints": self.checkpoints,
+            "split": self.split,
+            "curve_metric": self.curve_metric,
+            "test_seeds": self.test_seeds,
         }
 
     def command(self) -> str:
@@ -98,14 +113,20 @@ class Plan:
             "bits": self.n_bits,
             "seeds": 1,
             "first-seed": self.seed,
-            "settings": self.settings,
+            "settings": "published" if self.settings == "published" else "default",
             "stream": self.stream,
             "queries-per-class": self.queries_per_class,
             "checkpoints": self.checkpoints,
         }
+        if self.split != "all":
+            options["split"] = self.split
+        if self.split == "validation":
+            options["test-seeds"] = self.test_seeds
+        if self.curve_metric != "map":
+            options["curve-metric"] = self.curve_metric
         for name, value in options.items():
             words += [f"--{name}", str(value)]
-        for name, value in self.changes.items():
+        for name, value in {**self.tuned, **self.changes}.items():  # tuned: said in full
             words += ["--set", f"{name}={value}"]
         return shlex.join(words)
 
@@ -121,10 +142,23 @@ def plan_cell(
     stream: int | None = None,
     queries_per_class: int | None = None,
     checkpoints: int = CHECKPOINTS,
+    split: str = "all",
+    curve_metric: str = "map",
+    test_seeds: int = 0,
 ) -> Plan:
     """Decide all of a cell; what is None is chosen by the protocol and the size of the data."""
     if settings not in SETTINGS:
         raise InputError(f"settings={settings!r} is unknown; pass one of {', '.join(SETTINGS)}.")
+    if split not in SPLITS:
+        raise InputError(f"split={split!r} is unknown; pass one of {', '.join(SPLITS)}.")
+    if curve_metric not in CURVE_METRICS:
+        known = " or ".join(CURVE_METRICS)
+        raise InputError(f"curve_metric={curve_metric!r} is unknown; pass {known}.")
+    if (split == "validation") != (test_seeds > 0):
+        raise InputError(
+            "test_seeds are the seeds whose queries a validation split leaves out; pass both or "
+            "neither."
+        )
     find_method(method)
     found = data if isinstance(data, DataSet) else load_data(data)
     per_class = _queries_per_class(found) if queries_per_class is None else queries_per_class
@@ -140,6 +174,10 @@ def plan_cell(
         stream=min(STREAM, database) if stream is None else stream,
         queries_per_class=per_class,
         checkpoints=checkpoints,
+        split=split,
+        curve_metric=curve_metric,
+        tuned=tuned_settings(found.name, method) if settings == "tuned" else {},
+        test_seeds=test_seeds,
     )
 
 

@@ -43,11 +43,14 @@ IDENTITY = (
     "queries_per_class",
     "checkpoints",
 )
+# Came later: what a row without them was.
+LATER = {"split": "all", "curve_metric": "map", "test_seeds": 0}
 
 
 def row_key(row: Mapping[str, Any]) -> str:
     """Return what identifies the cell of a row, whatever its results: for resuming."""
-    return to_json({name: row.get(name) for name in IDENTITY}, sort=True)
+    later = {name: row.get(name, default) for name, default in LATER.items()}
+    return to_json({**{name: row.get(name) for name in IDENTITY}, **later}, sort=True)
 
 
 def to_json(row: Mapping[str, Any], *, sort: bool = False) -> str:
@@ -96,7 +99,7 @@ def read_rows(path: Path) -> list[Row]:
                 f"{path}: line {number} is not a result row of streamhash; choose a folder whose "
                 f"{ROWS_FILE} was written by streamhash bench."
             )
-        rows.append(row)
+        rows.append({**LATER, **row})
     return rows
 
 

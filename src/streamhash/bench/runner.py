@@ -1,7 +1,7 @@
 """Run one cell: learn from the stream, look at checkpoints, measure at the end."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -9,52 +9,34 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 import streamhash
 from streamhash.base import OnlineHasher
+from streamhash.bench.arena import Arena, set_up
 from streamhash.bench.machine import describe_machine
 from streamhash.bench.plan import Plan, plan_cell
 from streamhash.bench.rows import Row
 from streamhash.codes import Codes
-from streamhash.data import DataSet, centre_unit, split
+from streamhash.data import DataSet
 from streamhash.hashers import LSH
 from streamhash.metrics import Retrieval, area_under_curve, evaluate, mean_average_precision
 
 __all__ = ["checkpoint_positions", "run_cell", "run_plan"]
 
-Progress = Callable[[int], None]
+Coded = tuple[Codes, Any, Codes, Any]
 WARM_UP_ROWS = 200  # twice, as some methods only begin to learn at their second stage
 CONVENTIONS = {
     "ties": "index: items at equal distance stand in database order, which is random",
     "map": "divided by all relevant items; queries without any are dropped",
     "map@1000": "divided by the relevant items among the 1000; queries without any are dropped",
     "precision@h2": "0 for a query without any item within distance 2",
-    "auc": "mean of mAP over the checkpoints, of which the first is the end of the first stage",
+    "auc": "mean of the curve over the checkpoints, of which the first is the first stage's end",
     "distances": "before = LSH with the same features, bits and seed; after = the whole stream",
     "seconds": "learn = whole stream; encode, evaluate = once, at the end; compilation left out",
 }
 
-
-@dataclass(frozen=True, eq=False)
-class Arena:
-    """Features and labels of the three parts of a split; the stream is the database's start."""
-
-    database: NDArray[np.float32]
-    database_labels: NDArray[Any]
-    queries: NDArray[np.float32]
-    query_labels: NDArray[Any]
-    n_stream: int
-
-    def encode(self, hasher: OnlineHasher) -> tuple[Codes, Any, Codes, Any]:
-        """Return codes and labels, in the order that the metrics take them."""
-        return (
-            hasher.transform(self.queries),
-            self.query_labels,
-            hasher.transform(self.database),
-            self.database_labels,
-        )
+CURVE_TOP = {"map": None, "map@1000": 1000}  # results that a curve's metric looks at
 
 
 @dataclass
@@ -78,39 +60,39 @@ def run_cell(
     data: DataSet | str | Path,
     n_bits: int,
     seed: int = 0,
-    *,
-    on_progress: Progress | None = None,
     **choices: Any,
 ) -> Row:
     """Plan a cell (``choices`` are those of ``plan_cell``), run it and return its result row."""
-    return run_plan(plan_cell(method, data, n_bits, seed, **choices), on_progress)
+    return run_plan(plan_cell(method, data, n_bits, seed, **choices))
 
 
-def run_plan(plan: Plan, on_progress: Progress | None = None) -> Row:
-    """Run a planned cell; ``on_progress`` is told the instances learned at each checkpoint."""
-    arena = _set_up(plan)
+def run_plan(plan: Plan) -> Row:
+    """Run a planned cell and return its result row."""
+    began = time.perf_counter()
+    arena = set_up(plan)
     hasher = plan.hasher()
     _warm_up(hasher, arena)
     clock = Clock()
     curve: list[dict[str, float]] = []
     done = 0
-    for stop in checkpoint_positions(arena.n_stream, hasher.batch_size, plan.checkpoints):
+    n_stream, metric = len(arena.stream_labels), plan.curve_metric
+    for stop in checkpoint_positions(n_stream, hasher.batch_size, plan.checkpoints):
         with clock.measure("learn"):
-            hasher.partial_fit(arena.database[done:stop], arena.database_labels[done:stop])
+            arena.learn(hasher, done, stop)
         done = stop
-        if done < arena.n_stream:
-            value = mean_average_precision(*arena.encode(hasher))
-            curve.append({"instances": done, "map": value})
-        if on_progress is not None:
-            on_progress(done)
+        if done < n_stream:
+            value = mean_average_precision(*arena.encode(hasher), top=CURVE_TOP[metric])
+            curve.append({"instances": done, metric: value})
     with clock.measure("encode"):
         coded = arena.encode(hasher)
     with clock.measure("evaluate"):
         metrics = evaluate(*coded)
-    curve.append({"instances": done, "map": metrics["map"]})
-    instances, values = zip(*((at["instances"], at["map"]) for at in curve), strict=True)
+    curve.append({"instances": done, metric: metrics[metric]})
+    instances, values = zip(*((at["instances"], at[metric]) for at in curve), strict=True)
     metrics["auc"] = area_under_curve(instances, values)
-    before = LSH(plan.n_bits, random_state=plan.seed).fit(arena.database[: arena.n_stream])
+    before = LSH(plan.n_bits, random_state=plan.seed)
+    arena.learn(before, 0, n_stream)
+    clock.seconds["cell"] = {"wall": time.perf_counter() - began}
     return {
         **plan.identity(),
         "database": len(arena.database),
@@ -147,26 +129,18 @@ def checkpoint_positions(n: int, batch_size: int, count: int) -> list[int]:
     return sorted({min(round(stage) * batch_size, n) for stage in stages})
 
 
-def _set_up(plan: Plan) -> Arena:
-    X, y = plan.data.X, plan.data.y
-    if plan.features == "centre_unit":
-        (X,) = centre_unit(X, mean_from="all")
-    parts = split(y, queries_per_class=plan.queries_per_class, stream=plan.stream, seed=plan.seed)
-    database, queries = parts.database, parts.queries
-    return Arena(X[database], y[database], X[queries], y[queries], plan.stream)
-
-
 def _warm_up(hasher: OnlineHasher, arena: Arena) -> None:
     """Compile or load the kernels before time is taken."""
-    rows = slice(min(WARM_UP_ROWS, arena.n_stream))
+    rows = slice(min(WARM_UP_ROWS, len(arena.stream_labels)))
     twin = clone(hasher)
+    X, labels = arena.stream[rows], arena.stream_labels[rows]
     for _ in range(2):
-        twin.partial_fit(arena.database[rows], arena.database_labels[rows])
-    codes, labels = twin.transform(arena.database[rows]), arena.database_labels[rows]
+        twin.partial_fit(X, labels)
+    codes = twin.transform(X)
     evaluate(codes, labels, codes, labels)
 
 
-def _distances(coded: tuple[Codes, Any, Codes, Any], n_bits: int) -> dict[str, list[int]]:
+def _distances(coded: Coded, n_bits: int) -> dict[str, list[int]]:
     """Count query-database pairs at each distance 0..n_bits, similar ones and others."""
     similar, dissimilar = Retrieval(*coded).histograms()
     counts = {"similar": similar, "dissimilar": dissimilar}

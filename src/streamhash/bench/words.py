@@ -29,11 +29,11 @@ def headline(lines: Sequence[Line]) -> str:
 def curve_words(lines: Sequence[Line]) -> str:
     """Tell how soon the best method is good."""
     best = max(lines, key=lambda line: line.mean("map") or 0.0)
-    curve = best.rows[0]["curve"]
-    goal = 0.95 * curve[-1]["map"]
-    soon = next(at for at in curve if at["map"] >= goal)
+    curve, metric = best.rows[0]["curve"], best.rows[0]["curve_metric"]
+    goal = 0.95 * curve[-1][metric]
+    soon = next(at for at in curve if at[metric] >= goal)
     return (
-        f"Quality while the stream goes by: {best.label} starts at {curve[0]['map']:.3f} after "
+        f"Quality while the stream goes by: {best.label} starts at {curve[0][metric]:.3f} after "
         f"{curve[0]['instances']:,} instances and has 95 % of its final value at "
         f"{soon['instances']:,}."
     )

@@ -5,11 +5,17 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Changes", "Json", "LabelColumn", "Labels", "Model", "Seed"]
+__all__ = ["Changes", "Jobs", "Json", "LabelColumn", "Labels", "Model", "Seed"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that fit has saved.")]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of all that is random.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", metavar="N", min=1, help="Cells to run at once (default: one on each core)."
+    ),
+]
 Changes = Annotated[
     list[str] | None,
     typer.Option(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from streamhash.cli._options import Changes, Json, LabelColumn, Labels
+from streamhash.cli._options import Changes, Jobs, Json, LabelColumn, Labels
 from streamhash.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 QUICK_STREAM, QUICK_CHECKPOINTS = 2000, 3
-SETTINGS = {"default": ["default"], "published": ["published"], "both": ["default", "published"]}
+SETTINGS = {
+    **{name: [name] for name in ("default", "published", "tuned")},
+    "both": ["default", "published"],
+}
 
 
 def run(
@@ -37,7 +40,9 @@ def run(
     ] = 0,
     settings: Annotated[
         str,
-        typer.Option("--settings", metavar="WHICH", help="Settings: default, published or both."),
+        typer.Option(
+            "--settings", metavar="WHICH", help="Settings: default, published, both, or tuned."
+        ),
     ] = "default",
     changes: Changes = None,
     stream: Annotated[
@@ -60,6 +65,24 @@ def run(
             "--checkpoints", metavar="N", min=1, help="Looks at mAP on the way (default: 10)."
         ),
     ] = None,
+    split: Annotated[
+        str,
+        typer.Option(
+            "--split",
+            metavar="WHICH",
+            help="all classes, unseen (a quarter is never learned), or validation.",
+        ),
+    ] = "all",
+    test_seeds: Annotated[
+        int,
+        typer.Option(
+            "--test-seeds", metavar="N", min=0, help="Seeds whose queries a validation leaves out."
+        ),
+    ] = 0,
+    curve_metric: Annotated[
+        str,
+        typer.Option("--curve-metric", metavar="NAME", help="What is looked at: map or map@1000."),
+    ] = "map",
     labels: Labels = None,
     label_column: LabelColumn = None,
     out: Annotated[
@@ -69,6 +92,7 @@ def run(
     resume: Annotated[
         bool, typer.Option("--resume", help="Skip the cells whose rows are there already.")
     ] = False,
+    jobs: Jobs = None,
     as_json: Json = False,
     quick: Annotated[
         bool,
@@ -83,7 +107,7 @@ def run(
     if resume and out is None:
         raise InputError("bench: --resume needs the folder with the rows; pass --out DIR.")
     if settings not in SETTINGS:
-        raise InputError(f"bench: --settings {settings}: pass default, published or both.")
+        raise InputError(f"bench: --settings {settings}: pass default, published, both or tuned.")
     from streamhash.bench import (
         ROWS_FILE,
         append_row,
@@ -95,17 +119,24 @@ def run(
     )
     from streamhash.cli._cells import run_cells
     from streamhash.cli._console import note, results
-    from streamhash.cli._values import parse_changes, split_numbers
+    from streamhash.cli._values import choose_methods, parse_changes, split_numbers
     from streamhash.data import load_data
 
     wanted = parse_changes(changes)
     if quick and checkpoints is None:
         checkpoints = QUICK_CHECKPOINTS
-    given = {"queries_per_class": queries_per_class, "checkpoints": checkpoints, "stream": stream}
+    given = {
+        "queries_per_class": queries_per_class,
+        "checkpoints": checkpoints,
+        "stream": stream,
+        "split": split,
+        "test_seeds": test_seeds,
+        "curve_metric": curve_metric,
+    }
     found = load_data(data, labels=labels, column=label_column)
     plans = list(
         _plans(
-            _methods(method),
+            choose_methods(method),
             found,
             split_numbers("--bits", bits),
             range(first_seed, first_seed + seeds),
@@ -120,31 +151,19 @@ def run(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         known = latest(read_rows(out / ROWS_FILE)) if resume else []
-    rows = []
-    for row, is_new in run_cells(plans, known):
-        rows.append(row)
-        if out is not None and is_new:
+
+    def keep(row: "Row") -> None:
+        if out is not None:
             append_row(out / ROWS_FILE, row)
-        if as_json:
-            typer.echo(to_json(row))
+
+    rows = run_cells(plans, known, jobs=jobs, keep=keep)
     if as_json:
+        for row in rows:
+            typer.echo(to_json(row))
         return
     results().print(rich_table(summarise(rows)))
     if out is not None:
         note(f"Rows are in {out / ROWS_FILE}.")
-
-
-def _methods(names: str) -> list[str]:
-    from streamhash.bench import find_method
-    from streamhash.cli._values import split_names
-    from streamhash.hashers import METHODS
-
-    if names == "all":
-        return list(METHODS)
-    chosen = split_names(names)
-    for name in chosen or [names]:
-        find_method(name)
-    return chosen
 
 
 def _plans(

@@ -43,10 +43,7 @@ def run(
     digits = load_data("digits")
     plans = [plan_cell(method, digits, BITS, seed) for method in METHODS]
     (out / ROWS_FILE).unlink(missing_ok=True)
-    rows = []
-    for row, _ in run_cells(plans):
-        append_row(out / ROWS_FILE, row)
-        rows.append(row)
+    rows = run_cells(plans, keep=lambda row: append_row(out / ROWS_FILE, row))
     results().print(rich_table(summarise(rows)))
     command = "streamhash demo" + (f" --seed {seed}" if seed else "")
     page = write_report(rows, out, command=command, figures=have_figures())

@@ -11,7 +11,7 @@
 from streamhash.data.cards import Card
 from streamhash.data.download import fetch
 from streamhash.data.folders import cache_folder
-from streamhash.data.normalise import centre_unit
+from streamhash.data.normalise import centre_unit, mean_row, unit_rows
 from streamhash.data.sets import DataSet, available, load_data
 from streamhash.data.splits import Split, split, split_unseen
 from streamhash.data.streams import pieces
@@ -28,8 +28,10 @@ __all__ = [
     "centre_unit",
     "fetch",
     "load_data",
+    "mean_row",
     "pieces",
     "read_table",
     "split",
     "split_unseen",
+    "unit_rows",
 ]

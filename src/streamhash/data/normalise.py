@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from streamhash.data._arguments import matrix, whole
 from streamhash.errors import InputError
 
-__all__ = ["centre_unit"]
+__all__ = ["centre_unit", "mean_row", "unit_rows"]
 
 _BLOCK = 4096  # rows in float64 at a time
 
@@ -53,15 +53,16 @@ def centre_unit(
                 f"{stream.shape[1]}; pass arrays of the same features."
             )
     if mean_from == "start":
-        mean = _mean([stream[:n_start]])
+        mean = mean_row(stream[:n_start])
     elif mean_from == "all":
-        mean = _mean(arrays)
+        mean = mean_row(*arrays)
     else:
         raise InputError(f"centre_unit: mean_from={mean_from!r} is unknown; pass 'start' or 'all'.")
-    return tuple(_unit(array, mean) for array in arrays)
+    return tuple(unit_rows(array, mean) for array in arrays)
 
 
-def _mean(arrays: list[NDArray[Any]]) -> NDArray[np.float64]:
+def mean_row(*arrays: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the mean over all rows of all arrays, block by block."""
     total = np.zeros(arrays[0].shape[1])
     for array in arrays:
         for first in range(0, len(array), _BLOCK):
@@ -69,7 +70,8 @@ def _mean(arrays: list[NDArray[Any]]) -> NDArray[np.float64]:
     return total / sum(map(len, arrays))
 
 
-def _unit(array: NDArray[Any], mean: NDArray[np.float64]) -> NDArray[np.float32]:
+def unit_rows(array: NDArray[Any], mean: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Subtract ``mean`` from every row and scale the row to length 1, block by block."""
     result = np.empty(array.shape, np.float32)
     for first in range(0, len(array), _BLOCK):
         block = array[first : first + _BLOCK] - mean  # float64

@@ -9,7 +9,7 @@ from streamhash.hashers._pairs import PairQueue, Share
 from streamhash.hashers._scaling import CenterScale
 from streamhash.hashers.lsh import random_directions
 from streamhash.kernels.pairwise_steps import learn_adaptive_pairs
-from streamhash.parameters import Choice, Number
+from streamhash.parameters import Choice, Number, Span, Values
 
 __all__ = ["AdaptHash"]
 
@@ -109,6 +109,11 @@ class AdaptHash(OnlineHasher):
         "margin": Share(),
         "spread": Number(at_least=0),
         "normalize": Choice(True, False),
+    }
+    search = {  # noqa: RUF012
+        "learning_rate": Span(0.2, 40),
+        "margin": Values(0.5, 0.6, 0.7, 0.8, 0.9),
+        "spread": Span(0.001, 0.2),
     }
     # Values of the comparison's programs.
     settings = {  # noqa: RUF012

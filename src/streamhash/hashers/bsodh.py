@@ -12,7 +12,7 @@ from streamhash.hashers._classes import ClassTable
 from streamhash.hashers._scaling import CenterScale
 from streamhash.hashers.lsh import random_directions
 from streamhash.kernels.bits import SLACK, sweep_bits
-from streamhash.parameters import Choice, Maybe, Number
+from streamhash.parameters import Choice, Maybe, Number, Span, Values
 
 __all__ = ["BSODH"]
 
@@ -134,6 +134,14 @@ class BSODH(OnlineHasher):
         "absent_classes": Choice("kept", "repelled"),
         "regression": Choice("all", "stage"),
         "normalize": Choice(True, False),
+    }
+    search = {  # noqa: RUF012
+        "ridge": Span(0.01, 10),
+        "fit_weight": Span(0.05, 5),
+        "similar_weight": Span(0.5, 4),
+        "dissimilar_weight": Values(None, 0, 0.1, 0.2, 0.5),
+        "batch_size": Values(100, 200, 500, 1000, 2000),
+        "regression": Values("all", "stage"),
     }
     # Comments of the authors' program.
     settings = {  # noqa: RUF012

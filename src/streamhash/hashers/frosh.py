@@ -10,7 +10,7 @@ from streamhash.hashers._sketch import (
     PowerOfTwo,
 )
 from streamhash.hashers.sketchhash import SketchHash
-from streamhash.parameters import Choice, Maybe, Whole
+from streamhash.parameters import Choice, Maybe, Values, Whole
 
 __all__ = ["FROSH"]
 
@@ -108,6 +108,12 @@ class FROSH(PrincipalHasher):
         "chunk_size": Maybe(PowerOfTwo(1)),
         "guides": Maybe(Whole(0)),
         "rotation": Choice("carried", "fixed", "redraw"),
+    }
+    search = {  # noqa: RUF012
+        "sketch_size": Values(None, 200, 300, 400),
+        "batch_size": Values(50, 100, 200, 500),
+        "rotation": Values("carried", "redraw"),
+        "guides": Values(None, 0),
     }
     # Its own were never published: these are SketchHash's.
     settings = {  # noqa: RUF012

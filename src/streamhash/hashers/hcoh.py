@@ -10,7 +10,7 @@ from streamhash.hashers._codebook import Codebook
 from streamhash.hashers._scaling import CenterScale
 from streamhash.hashers.lsh import random_directions
 from streamhash.kernels.sequential import learn_one_by_one
-from streamhash.parameters import Choice, Number, Whole
+from streamhash.parameters import Choice, Number, Span, Whole
 
 __all__ = ["HCOH"]
 
@@ -95,6 +95,9 @@ class HCOH(OnlineHasher):
         "learning_rate": Number(above=0),
         "n_classes": Whole(1),
         "normalize": Choice(True, False),
+    }
+    search = {  # noqa: RUF012
+        "learning_rate": Span(0.02, 2),
     }
     # Values of the authors' program.
     settings = {  # noqa: RUF012

@@ -12,7 +12,7 @@ from streamhash.hashers._codebook import Codebook
 from streamhash.hashers._radial import AnchorsRule, RadialMap
 from streamhash.hashers._scaling import CenterScale, unit_length
 from streamhash.kernels.sequential import learn_one_by_one
-from streamhash.parameters import Choice, Maybe, Number, Whole
+from streamhash.parameters import Choice, Maybe, Number, Span, Values, Whole
 
 __all__ = ["HMOH"]
 
@@ -127,6 +127,12 @@ class HMOH(OnlineHasher):
         "weights": Choice("averaged", "last"),
         "n_classes": Whole(1),
         "normalize": Choice(True, False),
+    }
+    search = {  # noqa: RUF012
+        "kernel": Values(None, 300, 1000),
+        "divisor": Span(2, 30),
+        "rows": Values("permuted", "natural"),
+        "weights": Values("averaged", "last"),
     }
     # Values of the authors' program.
     settings = {  # noqa: RUF012

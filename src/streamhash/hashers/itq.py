@@ -7,7 +7,7 @@ import numpy as np
 from streamhash.base import Matrix
 from streamhash.hashers._principal import PrincipalHasher
 from streamhash.hashers._sketch import Doubles, polar
-from streamhash.parameters import Whole
+from streamhash.parameters import Values, Whole
 
 __all__ = ["ITQ"]
 
@@ -100,6 +100,12 @@ class ITQ(PrincipalHasher):
         "sample_size": Whole(1),
         "first_iterations": Whole(0),
         "iterations": Whole(0),
+    }
+    search = {  # noqa: RUF012
+        "sketch_size": Values(None, 200, 300, 400),
+        "batch_size": Values(100, 200, 500),
+        "sample_size": Values(1000, 2000, 5000),
+        "iterations": Values(1, 2, 5),
     }
     settings = {  # noqa: RUF012
         data: {"normalize": False} for data in ("cifar10", "mnist", "places205")

@@ -11,7 +11,7 @@ from streamhash.hashers._scaling import CenterScale
 from streamhash.hashers.lsh import random_directions
 from streamhash.kernels.information import information_steps
 from streamhash.labels import check_labels
-from streamhash.parameters import Choice, Number, Whole
+from streamhash.parameters import Choice, Number, Span, Values, Whole
 
 __all__ = ["MIHash"]
 
@@ -116,6 +116,13 @@ class MIHash(OnlineHasher):
         "decay": Number(at_least=0),
         "gradient": Choice("exact", "released"),
         "normalize": Choice(True, False),
+    }
+    search = {  # noqa: RUF012
+        "learning_rate": Span(0.1, 10),
+        "sharpness": Span(2, 60),
+        "n_bins": Values(8, 16, 32, 64),
+        "reservoir_size": Values(200, 500, 1000),
+        "decay": Values(0, 1e-4, 1e-3),
     }
     # The third author of SDOH's commands.
     settings = {  # noqa: RUF012

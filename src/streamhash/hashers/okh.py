@@ -12,7 +12,7 @@ from streamhash.hashers._radial import RadialMap
 from streamhash.hashers._scaling import CenterScale, unit_length
 from streamhash.hashers.lsh import random_directions
 from streamhash.kernels.pairwise_steps import learn_passive_pairs
-from streamhash.parameters import Choice, Number, Whole
+from streamhash.parameters import Choice, Number, Span, Values, Whole
 
 __all__ = ["OKH"]
 
@@ -177,6 +177,12 @@ class OKH(OnlineHasher):
         "anchors": _Anchors(),
         "bandwidth": _Bandwidth(),
         "normalize": Choice(True, False),
+    }
+    search = {  # noqa: RUF012
+        "anchors": Values(300, 1000),
+        "aggressiveness": Span(0.001, 1),
+        "bandwidth": Span(0.02, 1),
+        "margin": Values(0.2, 0.3, 0.35, 0.4, 0.45, 0.5),
     }
     # Values of the comparison's programs.
     settings = {  # noqa: RUF012

@@ -10,7 +10,7 @@ from streamhash.hashers._codebook import Codebook
 from streamhash.hashers._scaling import CenterScale
 from streamhash.hashers.lsh import random_directions
 from streamhash.kernels.sequential import learn_one_by_one
-from streamhash.parameters import Choice, Number
+from streamhash.parameters import Choice, Number, Span, Values
 
 __all__ = ["OSH"]
 
@@ -111,6 +111,11 @@ class OSH(OnlineHasher):
         "codewords": Choice("spread", "random"),
         "state": Choice("kept", "released"),
         "normalize": Choice(True, False),
+    }
+    search = {  # noqa: RUF012
+        "learning_rate": Span(0.005, 1),
+        "loss": Values("hinge", "boosting"),
+        "codewords": Values("spread", "random"),
     }
     # Values of the authors' program, the state kept.
     settings = {  # noqa: RUF012

@@ -6,6 +6,7 @@ import numpy as np
 
 from streamhash.hashers._principal import PrincipalHasher
 from streamhash.hashers._sketch import Doubles
+from streamhash.parameters import Values
 
 __all__ = ["PCAH"]
 
@@ -71,6 +72,10 @@ class PCAH(PrincipalHasher):
     year = 2010
     settings = {  # noqa: RUF012
         data: {"normalize": False} for data in ("cifar10", "mnist", "places205")
+    }
+    search = {  # noqa: RUF012
+        "sketch_size": Values(None, 200, 300, 400),
+        "batch_size": Values(50, 100, 200, 500),
     }
 
     def __init__(

@@ -11,7 +11,7 @@ from streamhash.hashers._scaling import CenterScale
 from streamhash.hashers.lsh import random_directions
 from streamhash.kernels.pairs import PairRule, count_similar, pair_gradient
 from streamhash.labels import group
-from streamhash.parameters import Choice, Maybe, Number, Whole
+from streamhash.parameters import Choice, Maybe, Number, Span, Values, Whole
 
 __all__ = ["SDOH"]
 
@@ -147,6 +147,15 @@ class SDOH(OnlineHasher):
         "normalize": Choice(True, False),
         "offset_rate": Number(at_least=0),
         "kernel": Maybe(Whole(1)),
+    }
+    search = {  # noqa: RUF012
+        "learning_rate": Span(0.05, 1),
+        "batch_size": Values(100, 200, 400),
+        "max_steps": Values(1, 3, 6, 10),
+        "sigma": Span(0.35, 0.8),
+        "balance": Values(0.25, 0.5, 1, 2),
+        "offset_rate": Values(0, 1 / 16, 1 / 4),
+        "kernel": Values(None, 1000),
     }
     published_features = "raw"
     # Values of the third author's program, recorded there for 64 bits.

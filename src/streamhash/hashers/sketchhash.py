@@ -5,7 +5,7 @@ from typing import Any
 from streamhash.base import Matrix
 from streamhash.hashers._principal import PrincipalHasher
 from streamhash.hashers._sketch import Doubles
-from streamhash.parameters import Choice
+from streamhash.parameters import Choice, Values
 
 __all__ = ["SketchHash"]
 
@@ -110,6 +110,11 @@ class SketchHash(PrincipalHasher):
         **PrincipalHasher.rules,
         "state": Choice("kept", "released"),
         "rotation": Choice("carried", "fixed", "redraw"),
+    }
+    search = {  # noqa: RUF012
+        "sketch_size": Values(None, 200, 300, 400),
+        "batch_size": Values(50, 100, 200, 500),
+        "rotation": Values("carried", "redraw"),
     }
     # The benchmark of Cakir et al. as run for SDOH's tables, but for the
     # state that its program loses: that is state="released".
