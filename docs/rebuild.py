@@ -71,7 +71,7 @@ def beside_the_paper(method: str) -> str:
     for metric, title in TITLES.items():
         body = [
             [line["source"], *published(line, metric)]
-            for line in PAPER["line"]
+            for line in PAPER["numbers"]
             if line["method"] == method
         ]
         # Published settings first, then those with changes, then our defaults.
@@ -85,7 +85,7 @@ def beside_the_paper(method: str) -> str:
 def readme() -> str:
     """All methods on MNIST, mAP: published settings beside the paper's numbers, then ours."""
     found = lines("mnist")
-    papers = {line["method"]: line for line in PAPER["line"] if line["source"] == "paper"}
+    papers = {line["method"]: line for line in PAPER["numbers"] if line["source"] == "paper"}
     tables = []
     for settings, title in (
         ("published", "published settings"),

@@ -6,6 +6,7 @@
 (300, 1497, 1497)
 """
 
+from streamhash.bench.experiments import Experiment, experiment_names, read_experiment
 from streamhash.bench.plan import Plan, find_method, make_hasher, plan_cell
 from streamhash.bench.report import have_figures, write_report
 from streamhash.bench.rows import ROWS_FILE, Row, append_row, latest, read_rows, row_key, to_json
@@ -17,16 +18,19 @@ from streamhash.bench.workers import run_plans
 
 __all__ = [
     "ROWS_FILE",
+    "Experiment",
     "Plan",
     "Row",
     "Search",
     "append_row",
+    "experiment_names",
     "find_method",
     "have_figures",
     "latest",
     "make_hasher",
     "markdown_table",
     "plan_cell",
+    "read_experiment",
     "read_rows",
     "rich_table",
     "row_key",
