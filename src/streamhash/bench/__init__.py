@@ -9,7 +9,16 @@
 from streamhash.bench.experiments import Experiment, experiment_names, read_experiment
 from streamhash.bench.plan import Plan, find_method, make_hasher, plan_cell
 from streamhash.bench.report import have_figures, write_report
-from streamhash.bench.rows import ROWS_FILE, Row, append_row, latest, read_rows, row_key, to_json
+from streamhash.bench.rows import (
+    ROWS_FILE,
+    Row,
+    append_row,
+    latest,
+    read_folder,
+    read_rows,
+    row_key,
+    to_json,
+)
 from streamhash.bench.runner import run_cell, run_plan
 from streamhash.bench.summary import summarise
 from streamhash.bench.table import markdown_table, rich_table
@@ -31,6 +40,7 @@ __all__ = [
     "markdown_table",
     "plan_cell",
     "read_experiment",
+    "read_folder",
     "read_rows",
     "rich_table",
     "row_key",

@@ -8,7 +8,7 @@ share rows, and none of them is run twice.
 
 import math
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
@@ -65,6 +65,7 @@ class Protocol:
     curve_metric: str = "map"
     split: str = "all"
     note: str = ""
+    only_if_asked: bool = False  # too large, or too unlike the paper's, to stand in by itself
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,11 @@ class Experiment:
     def data(self) -> str:
         """The paper's own data set."""
         return self.protocols[0].data
+
+    def choose_data(self, here: Container[str]) -> str | None:
+        """Return the data set to run on among those that are here: the paper's if it is one."""
+        fitting = (on.data for on in self.protocols if not on.only_if_asked and on.data in here)
+        return next(fitting, None)
 
     def protocol(self, data: str) -> Protocol:
         """Return how to run on a data set."""

@@ -19,6 +19,7 @@ __all__ = [
     "Row",
     "append_row",
     "latest",
+    "read_folder",
     "read_rows",
     "row_key",
     "strict_json",
@@ -101,6 +102,12 @@ def read_rows(path: Path) -> list[Row]:
             )
         rows.append({**LATER, **row})
     return rows
+
+
+def read_folder(folder: Path) -> list[Row]:
+    """Read the rows of a folder, and of the folders in it: one for each data set, say."""
+    places = [folder / ROWS_FILE, *sorted(folder.glob(f"*/{ROWS_FILE}"))]
+    return [row for place in places for row in read_rows(place)]
 
 
 def latest(rows: Iterable[Row]) -> list[Row]:

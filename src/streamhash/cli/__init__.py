@@ -5,7 +5,19 @@ from typing import Annotated
 import typer
 
 from streamhash import __version__
-from streamhash.cli import bench, data, demo, encode, evaluate, fit, methods, report, search, tune
+from streamhash.cli import (
+    bench,
+    data,
+    demo,
+    encode,
+    evaluate,
+    fit,
+    methods,
+    report,
+    reproduce,
+    search,
+    tune,
+)
 from streamhash.cli._group import OneLineErrors
 
 __all__ = ["app", "main"]
@@ -17,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (demo, bench, tune, report, methods, fit, encode, search, evaluate):
+for verb in (demo, bench, reproduce, tune, report, methods, fit, encode, search, evaluate):
     app.command(verb.__name__.rpartition(".")[2])(verb.run)
 app.add_typer(data.app, name="data")
 
