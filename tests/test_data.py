@@ -47,7 +47,7 @@ def test_the_public_names_are_there():
 
 
 def test_import_leaves_heavy_parts_alone():
-    heavy = ["sklearn", "pyarrow", "numba", "pandas", "urllib.request"]
+    heavy = ["sklearn", "scipy", "h5py", "PIL", "pyarrow", "numba", "pandas", "urllib.request"]
     code = f"import streamhash.data, sys; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -152,7 +152,11 @@ def test_available_looks_on_the_machine(no_data):
         "digits": True,
         "mnist": False,
         "cifar10-features": False,
+        "cifar10-vgg16": False,
+        "cifar10-images": False,
         "miniplaces-features": False,
+        "places205": False,
+        "places205-synthetic": True,
         "synthetic": True,
     }
     (no_data / "cifar10_features").mkdir(parents=True)

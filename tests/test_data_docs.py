@@ -12,6 +12,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "data.md"
 
 def test_the_examples_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STREAMHASH_CACHE", str(tmp_path / "cache"))
     result = doctest.testfile(str(PAGE), module_relative=False)
     assert result.attempted > 15
     assert result.failed == 0

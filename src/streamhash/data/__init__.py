@@ -12,6 +12,7 @@ from streamhash.data.cards import Card
 from streamhash.data.download import fetch
 from streamhash.data.folders import cache_folder
 from streamhash.data.normalise import centre_unit, mean_row, unit_rows
+from streamhash.data.places_like import PlacesLikeStream
 from streamhash.data.sets import DataSet, available, load_data
 from streamhash.data.splits import Split, split, split_unseen
 from streamhash.data.streams import pieces
@@ -21,6 +22,7 @@ from streamhash.data.tables import read_table
 __all__ = [
     "Card",
     "DataSet",
+    "PlacesLikeStream",
     "Split",
     "SyntheticStream",
     "available",

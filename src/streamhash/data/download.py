@@ -1,12 +1,14 @@
 """Public downloads: checked to the byte, written aside and renamed, from several mirrors."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-from streamhash.data import mnist
-from streamhash.data.cards import CARDS, missing
+from streamhash.data import cifar, mnist
+from streamhash.data.cards import CARDS, PUBLIC, missing
 from streamhash.data.folders import cache_folder
 from streamhash.errors import InputError, MissingDataError
 
@@ -16,12 +18,13 @@ __all__ = ["fetch"]
 def fetch(name: str, *, mirrors: Sequence[str] | None = None, timeout: float = 30.0) -> Path:
     """Download a public data set into the cache and return its folder.
 
-    Each file is checked (size and MD5 of its uncompressed bytes) before it is put in place, so
-    that the cache never holds a part of a file. What is there already is not fetched again.
+    Each file is checked (size and MD5, MNIST's of its uncompressed bytes) before it is put in
+    place, so that the cache never holds a part of a file. What is there already is not fetched
+    again.
 
     Parameters
     ----------
-    name : ``"mnist"``, the only set with a public download
+    name : ``"mnist"`` or ``"cifar10-images"``, the sets with a public download
     mirrors : addresses to try in turn; None = the known public ones
     timeout : seconds without an answer until the next mirror is tried
     """
@@ -29,37 +32,64 @@ def fetch(name: str, *, mirrors: Sequence[str] | None = None, timeout: float = 3
         raise InputError(f"fetch: {name!r} is not a data set; pass one of {', '.join(CARDS)}.")
     if CARDS[name].where is not None:
         raise InputError(f"fetch: {name!r} needs no download; use load_data({name!r}).")
-    if name != "mnist":
+    if name not in PUBLIC:
         raise missing("fetch", name)
     folder = cache_folder() / name
-    todo = [file for file in mnist.FILES if not _is_good(file, folder / f"{file.name}.gz")]
-    order = list(mnist.MIRRORS if mirrors is None else mirrors)
+    known, files = _remote_files(name)
+    todo = [file for file in files if not _is_good(file, folder / file.name)]
+    order = list(known if mirrors is None else mirrors)
     for file in todo:
-        data = _download(file, order, timeout)
-        _put(folder / f"{file.name}.gz", data)
+        _put(folder / file.name, _download(file, order, timeout))
     return folder
 
 
-def _is_good(file: mnist.IdxFile, path: Path) -> bool:
+class _RemoteFile(NamedTuple):
+    """One file as the mirrors have it."""
+
+    name: str
+    most: int  # bytes
+    check: Callable[[bytes], None]  # raises ValueError unless it is whole
+    elsewhere: str  # what else a person can do
+
+
+def _remote_files(name: str) -> tuple[tuple[str, ...], list[_RemoteFile]]:
+    """Return the mirrors and the files of a public set."""
+    if name == "cifar10-images":
+        archive = cifar.ARCHIVE
+        step = "get the file elsewhere and set STREAMHASH_DATA to its folder"
+        return cifar.MIRRORS, [_RemoteFile(archive.name, archive.size + 1, cifar.check, step)]
+    step = "get the four files elsewhere and set STREAMHASH_DATA to their folder"
+    return mnist.MIRRORS, [
+        # gzip adds little: never more
+        _RemoteFile(f"{file.name}.gz", file.size + 1024, partial(_check_idx, file), step)
+        for file in mnist.FILES
+    ]
+
+
+def _check_idx(file: mnist.IdxFile, data: bytes) -> None:
+    mnist.check(file, mnist.decompress(data, file.size))
+
+
+def _is_good(file: _RemoteFile, path: Path) -> bool:
     try:
-        mnist.check(file, mnist.decompress(path.read_bytes(), file.size))
+        file.check(path.read_bytes())
     except (OSError, ValueError):
         return False
     return True
 
 
-def _download(file: mnist.IdxFile, mirrors: list[str], timeout: float) -> bytes:
+def _download(file: _RemoteFile, mirrors: list[str], timeout: float) -> bytes:
     """Return the checked file from the first mirror that has it; that one then leads the list."""
     from http.client import HTTPException
     from urllib.request import urlopen
 
     failures = []
     for mirror in list(mirrors):
-        url = f"{mirror.rstrip('/')}/{file.name}.gz"
+        url = f"{mirror.rstrip('/')}/{file.name}"
         try:
             with urlopen(url, timeout=timeout) as answer:
-                data: bytes = answer.read(file.size + 1024)  # gzip adds little: never more
-            mnist.check(file, mnist.decompress(data, file.size))
+                data: bytes = answer.read(file.most)
+            file.check(data)
         except (OSError, HTTPException, ValueError) as error:
             failures.append(f"{url}: {error}")
         else:
@@ -67,9 +97,8 @@ def _download(file: mnist.IdxFile, mirrors: list[str], timeout: float) -> bytes:
             mirrors.insert(0, mirror)
             return data
     raise MissingDataError(
-        f"fetch: no mirror gave {file.name}.gz ({'; '.join(failures) or 'none was passed'}); try "
-        "again when this machine is online, or get the four files elsewhere and set "
-        "STREAMHASH_DATA to their folder."
+        f"fetch: no mirror gave {file.name} ({'; '.join(failures) or 'none was passed'}); try "
+        f"again when this machine is online, or {file.elsewhere}."
     )
 
 

@@ -1,6 +1,5 @@
 """Data sets by name or by path."""
 
-import hashlib
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -10,16 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.data.cards import CARDS, FILES, Card, missing
+from streamhash.data.converted import CONVERTED, convert
 from streamhash.data.download import fetch as fetch_set
 from streamhash.data.folders import find_files
+from streamhash.data.generated import GENERATED, generate
 from streamhash.data.mnist import read_mnist
-from streamhash.data.synthetic import SyntheticStream
+from streamhash.data.stored import checksum
 from streamhash.data.tables import read_table
 from streamhash.errors import FileError, InputError, MissingDataError
 
 __all__ = ["DataSet", "available", "load_data"]
 
-Request = tuple[str, str | None, str | int | None]  # name or path, labels, column
+# Name or path, labels, column, rows.
+Request = tuple[str, str | None, str | int | None, int | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +31,7 @@ class DataSet:
     Attributes
     ----------
     name : str
-    X : (n, d) float32
+    X : (n, d) float32; of a large set a read-only memory map
     y : (n,) labels, or (n, C) matrix of 0 and 1
     card : where the data come from
     request : what ``load_data`` was asked for; None if the arrays came from elsewhere. A set with
@@ -54,25 +56,33 @@ def load_data(
     fetch: bool = False,
     labels: str | Path | None = None,
     column: str | int | None = None,
+    rows: int | None = None,
 ) -> DataSet:
     """Load a data set by name, or a person's own file with labels by path.
 
     Parameters
     ----------
-    name : ``digits``, ``mnist``, ``cifar10-features``, ``miniplaces-features`` or ``synthetic``, or
-        the path of a ``.npy``, ``.npz``, ``.parquet`` or ``.csv`` file. Named sets are looked for
-        in the folder ``STREAMHASH_DATA``, then in the cache, and checked against their checksums.
+    name : a set that :func:`available` lists, such as ``mnist``, or the path of a ``.npy``,
+        ``.npz``, ``.parquet``, ``.csv`` or ``.mat`` file. Named sets are looked for in the folder
+        ``STREAMHASH_DATA``, then in the cache, and checked against their checksums. Large ones
+        are made or converted at their first use, into the cache, and memory-mapped.
     fetch : True downloads a public set that is missing
     labels, column : where a file's labels are, see :func:`read_table`
+    rows : only so many of the first rows of ``synthetic`` or ``places205-synthetic``; None = all
 
     >>> digits = load_data("digits")
     >>> digits.X.shape, digits.y.shape, digits.card.licence
     ((1797, 64), (1797,), 'CC BY 4.0')
     """
+    if rows is not None and name not in GENERATED:
+        raise InputError(
+            f"load_data: rows is for sets that are made up ({', '.join(GENERATED)}), and "
+            f"{str(name)!r} is not; leave it out, and take a part of X and y."
+        )
     if name not in CARDS:
         return _load_file(Path(name), labels, column)
     name = str(name)
-    request = (name, None, None)
+    request = (name, None, None, rows)
     if labels is not None or column is not None:
         raise InputError(
             f"load_data: labels and column are for files, and {name!r} has its own labels; leave "
@@ -81,8 +91,9 @@ def load_data(
     if name == "digits":
         X, y = _digits()
         return DataSet(name, X, y, CARDS[name], request)
-    if name == "synthetic":
-        return DataSet(name, *SyntheticStream().take(CARDS[name].rows), CARDS[name], request)
+    if name in GENERATED:
+        X, y = generate(name, rows, CARDS[name].rows)
+        return DataSet(name, X, y, replace(CARDS[name], rows=len(X)), request)
     paths = find_files(name, FILES[name])
     if paths is None and fetch:
         fetch_set(name)
@@ -90,21 +101,24 @@ def load_data(
     if paths is None:
         raise missing("load_data", name)
     card = replace(CARDS[name], where=str(paths[0].parent))
+    if name in CONVERTED:
+        return _load_converted(paths[0], card, request)
     X, y = read_mnist(paths) if name == "mnist" else _read_features(paths[0], card)
     return DataSet(name, X, y, card, request)
 
 
 @lru_cache(maxsize=1)  # a worker meets one set many times
 def _load_again(request: Request) -> DataSet:
-    name, labels, column = request
-    return load_data(name, labels=labels, column=column)
+    name, labels, column, rows = request
+    return load_data(name, labels=labels, column=column, rows=rows)
 
 
 def available() -> list[Card]:
     """Return the card of every named set; ``card.here`` says if it is on this machine.
 
     >>> [card.name for card in available()]
-    ['digits', 'mnist', 'cifar10-features', 'miniplaces-features', 'synthetic']
+    ['digits', 'mnist', 'cifar10-features', 'cifar10-vgg16', 'cifar10-images',
+     'miniplaces-features', 'places205', 'places205-synthetic', 'synthetic']
     """
     return [replace(card, where=_where(card)) for card in CARDS.values()]
 
@@ -123,15 +137,22 @@ def _digits() -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     return (pixels / 16).astype(np.float32), y.astype(np.int64)
 
 
+def _load_converted(path: Path, card: Card, request: Request) -> DataSet:
+    X, y, about = convert(card.name, path)
+    card = replace(
+        card,
+        rows=len(X),
+        classes=len(np.unique(y)),
+        checksum=card.checksum or about["checksum"],  # of the file as read, if none is known
+    )
+    return DataSet(card.name, X, y, card, request)
+
+
 def _read_features(path: Path, card: Card) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    try:
-        with path.open("rb") as file:
-            checksum = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
-    except OSError as error:
-        raise FileError(f"load_data: {path} cannot be read ({error}); check its rights.") from error
-    if checksum != card.checksum:
+    found = checksum(path)
+    if found != card.checksum:
         raise FileError(
-            f"load_data: {path} is not the {card.name} file, its checksum is {checksum} instead of "
+            f"load_data: {path} is not the {card.name} file, its checksum is {found} instead of "
             f"{card.checksum}; copy it again, or load your own file by its path."
         )
     X, y = read_table(path)
@@ -143,7 +164,7 @@ def _load_file(path: Path, labels: str | Path | None, column: str | int | None) 
     if not path.suffix and not path.exists():
         raise MissingDataError(
             f"load_data: {str(path)!r} is neither a data set ({', '.join(CARDS)}) nor a file; pass "
-            "one of these names, or the path of a .npy, .npz, .parquet or .csv file."
+            "one of these names, or the path of a .npy, .npz, .parquet, .csv or .mat file."
         )
     X, y = read_table(path, labels=labels, column=column)
     if y is None:
@@ -168,5 +189,6 @@ def _load_file(path: Path, labels: str | Path | None, column: str | int | None) 
         str(path.absolute()),
         None if labels is None else str(Path(labels).absolute()),
         column,
+        None,
     )
     return DataSet(path.stem, X, y, card, request)

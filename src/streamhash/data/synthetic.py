@@ -1,26 +1,23 @@
 """A made-up labelled stream: difficulty, arrival of classes and drift at will, and never stored."""
 
-from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.data._arguments import number, whole
+from streamhash.data.blocks import BLOCK, BlockStream, Piece
 from streamhash.errors import InputError
 
 __all__ = ["SyntheticStream"]
 
-_BLOCK = 1024  # rows that are drawn together
 _MOST_LABELS = 3  # labels of one multi-label row
-
-Piece = tuple[NDArray[np.float32], NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class SyntheticStream:
+class SyntheticStream(BlockStream):
     """An endless stream of Gaussian classes, the same for any piece size and any start row.
 
     Each class has a mean in a random ``n_informative``-dimensional subspace, and every feature
@@ -53,6 +50,8 @@ class SyntheticStream:
     ((1000, 8), array([1, 2, 0, 0, 1]))
     >>> bool((stream.take(10, start=990)[0] == X[990:]).all())
     True
+    >>> [len(X) for X, y in stream.pieces(250, size=100)]
+    [100, 100, 50]
     """
 
     n_classes: int = 10
@@ -89,33 +88,6 @@ class SyntheticStream:
                 f"{place}: arrival={self.arrival!r} is unknown; pass 'mixed' or 'one-by-one'."
             )
 
-    def take(self, n: int, start: int = 0) -> Piece:
-        """Return rows ``start`` to ``start + n`` of the stream: X (n, d) and y (n,) or (n, C)."""
-        n = whole("SyntheticStream.take", "n", n, least=0)
-        start = whole("SyntheticStream.take", "start", start, least=0)
-        X = np.empty((n, self.n_features), np.float32)
-        y = np.empty((n, self.n_classes), np.uint8) if self.multi_label else np.empty(n, np.int64)
-        done = 0
-        while done < n:
-            block, offset = divmod(start + done, _BLOCK)
-            rows = slice(offset, offset + n - done)
-            block_X, block_y = _block(self, block)
-            count = len(block_X[rows])
-            X[done : done + count] = block_X[rows]
-            y[done : done + count] = block_y[rows]
-            done += count
-        return X, y
-
-    def pieces(self, n: int, size: int) -> Iterator[Piece]:
-        """Yield the first ``n`` rows in pieces of ``size``, holding one piece at a time.
-
-        >>> [len(X) for X, y in SyntheticStream().pieces(250, size=100)]
-        [100, 100, 50]
-        """
-        n = whole("SyntheticStream.pieces", "n", n, least=0)
-        size = whole("SyntheticStream.pieces", "size", size, least=1)
-        return (self.take(min(size, n - start), start) for start in range(0, n, size))
-
     @cached_property
     def _world(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Class means (C, d), and the path (C, d) that each travels over ``length`` rows."""
@@ -131,24 +103,24 @@ class SyntheticStream:
     def _draw(self, block: int) -> Piece:
         """Draw one whole block of rows."""
         rng = np.random.default_rng([self.seed, 1, block])
-        position = (block * _BLOCK + np.arange(_BLOCK)) / self.length  # 1 = length rows seen
-        X = rng.standard_normal((_BLOCK, self.n_features), dtype=np.float32)
-        arrived = np.full(_BLOCK, self.n_classes)
+        position = (block * BLOCK + np.arange(BLOCK)) / self.length  # 1 = length rows seen
+        X = rng.standard_normal((BLOCK, self.n_features), dtype=np.float32)
+        arrived = np.full(BLOCK, self.n_classes)
         if self.arrival == "one-by-one":
             arrived = np.minimum(1 + (position * self.n_classes).astype(np.int64), self.n_classes)
         progress = np.minimum(position, 1).astype(np.float32)[:, None]
         swapped = self.drift_at is not None and position >= self.drift_at
-        y = (rng.random(_BLOCK) * arrived).astype(np.int64)
+        y = (rng.random(BLOCK) * arrived).astype(np.int64)
         if not self.multi_label:
             X += self._look(y, swapped, progress)
             return X, y
-        matrix = np.zeros((_BLOCK, self.n_classes), np.uint8)
-        matrix[np.arange(_BLOCK), y] = 1
-        n_labels = rng.integers(1, _MOST_LABELS + 1, _BLOCK)
+        matrix = np.zeros((BLOCK, self.n_classes), np.uint8)
+        matrix[np.arange(BLOCK), y] = 1
+        n_labels = rng.integers(1, _MOST_LABELS + 1, BLOCK)
         total = self._look(y, swapped, progress)
         for further in range(1, _MOST_LABELS):
-            other = (rng.random(_BLOCK) * arrived).astype(np.int64)
-            new = (n_labels > further) & (matrix[np.arange(_BLOCK), other] == 0)
+            other = (rng.random(BLOCK) * arrived).astype(np.int64)
+            new = (n_labels > further) & (matrix[np.arange(BLOCK), other] == 0)
             matrix[new, other[new]] = 1
             total += np.where(new[:, None], self._look(other, swapped, progress), 0)
         X += total / matrix.sum(axis=1, dtype=np.float32)[:, None]
@@ -162,8 +134,3 @@ class SyntheticStream:
         looks_as = np.where(swapped, (y + 1) % self.n_classes, y)
         centres: NDArray[np.float32] = means[looks_as] + progress * ways[looks_as]
         return centres
-
-
-@lru_cache(maxsize=2)  # pieces smaller than a block need it several times
-def _block(stream: SyntheticStream, number: int) -> Piece:
-    return stream._draw(number)

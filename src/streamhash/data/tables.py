@@ -1,4 +1,4 @@
-"""A person's own files: features and labels from .npy, .npz, .parquet and .csv."""
+"""A person's own files: features and labels from .npy, .npz, .parquet, .csv and .mat."""
 
 import csv
 import zlib
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from streamhash.data.columns import as_labels, read_lines
 from streamhash.data.csv_table import read_csv
+from streamhash.data.mat_table import read_mat
 from streamhash.data.parquet_table import read_parquet
 from streamhash.errors import FileError, InputError, MissingDataError, StreamhashError
 
@@ -36,6 +37,10 @@ def read_table(
       a column ``label`` or ``y`` is taken. All other columns are features, in order.
     - ``.parquet`` (needs pyarrow): as ``.csv``; but if there is a column of lists of numbers, then
       that one is the feature matrix, and plain columns beside it are left out.
+    - ``.mat`` (needs h5py for MATLAB's format 7.3): fields ``X``, ``features`` or ``pca_feats``
+      with ``y`` or ``labels`` of whole numbers; or ``trainCNN``, ``trainLabels``, ``testCNN`` and
+      ``testLabels``. ``column`` names another field of labels. Items may be rows or columns: it
+      is told from the number of labels.
 
     Labels are one a row, or a multi-label matrix (n, C) of 0 and 1 in ``.npy`` and ``.npz``
     (in ``.parquet`` a column of lists).
@@ -66,8 +71,8 @@ def read_table(
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise InputError(
-            f"read_table: {path} does not end in .npy, .npz, .parquet or .csv; save it as one of "
-            "these."
+            f"read_table: {path} does not end in .npy, .npz, .parquet, .csv or .mat; save it as "
+            "one of these."
         )
     with _reading(path):
         X, y = reader(path, None if column is None else str(column), labels is None)
@@ -129,6 +134,7 @@ _READERS: dict[str, Callable[[Path, str | None, bool], Table]] = {
     ".npz": _read_npz,
     ".parquet": read_parquet,
     ".csv": read_csv,
+    ".mat": read_mat,
 }
 
 
