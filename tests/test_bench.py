@@ -17,7 +17,7 @@ FIELDS = {
     *("method", "settings", "changes", "parameters", "features", "data", "data_checksum"),
     *("n_bits", "seed", "stream", "queries_per_class", "checkpoints", "database", "queries"),
     *("instances", "metrics", "curve", "distances", "seconds", "conventions", "version"),
-    *("machine", "date", "command"),
+    *("machine", "date", "command", "split", "curve_metric", "test_seeds"),
 }
 
 
@@ -36,7 +36,7 @@ def test_a_row_has_all_that_a_table_cell_needs(row):
     assert (row["database"], row["queries"], row["instances"]) == (1497, 300, 700)
     assert row["parameters"]["batch_size"] == 50
     assert row["parameters"]["random_state"] == 1
-    assert set(row["seconds"]) == {"learn", "encode", "evaluate"}
+    assert set(row["seconds"]) == {"learn", "encode", "evaluate", "cell"}
     assert {"map", "map@1000", "precision@h2", "precision@1", "precision@100", "auc"} <= set(
         row["metrics"]
     )

@@ -238,7 +238,7 @@ def test_report_rebuilds_the_page_from_rows(tmp_path):
             "LSH has no parameter 'foo' to set; it has batch_size, center.",
         ),
         (["--resume"], "bench: --resume needs the folder with the rows; pass --out DIR."),
-        (["--settings", "best"], "bench: --settings best: pass default, published or both."),
+        (["--settings", "best"], "bench: --settings best: pass default, published, both or tuned."),
         (["--seeds", "x"], None),
         (["--foo"], None),
     ],
@@ -255,10 +255,12 @@ def test_bench_refuses_in_one_line(words, message):
 def test_unknown_data_lists_what_there_is():
     done = program("bench", "--data", "nope")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
+    assert done.stderr.startswith(
         "streamhash: load_data: 'nope' is neither a data set (digits, mnist, cifar10-features, "
-        "miniplaces-features, synthetic) nor a file; pass one of these names, or the path of a "
-        ".npy, .npz, .parquet or .csv file.\n"
+    )
+    assert done.stderr.endswith(
+        ") nor a file; pass one of these names, or the path of a .npy, .npz, .parquet, .csv or "
+        ".mat file.\n"
     )
 
 

@@ -26,6 +26,7 @@ from streamhash.bench.tuned import tuned_settings
 from streamhash.data import DataSet, available, load_data
 from streamhash.errors import InputError
 from streamhash.hashers import METHODS
+from streamhash.parameters import check_parameters
 
 __all__ = ["CHECKPOINTS", "SETTINGS", "SPLITS", "Plan", "find_method", "make_hasher", "plan_cell"]
 
@@ -206,13 +207,12 @@ def make_hasher(
                 f"{found.__name__} has no parameter {name!r} to set; it has {', '.join(known)}."
             )
     if published_for is None:
-        return found(n_bits=n_bits, random_state=seed, **changes)
-    return found.published(
-        PUBLISHED_FOR.get(published_for, published_for),
-        n_bits=n_bits,
-        random_state=seed,
-        **changes,
-    )
+        hasher = found(n_bits=n_bits, random_state=seed, **changes)
+    else:
+        stands_for = PUBLISHED_FOR.get(published_for, published_for)
+        hasher = found.published(stands_for, n_bits=n_bits, random_state=seed, **changes)
+    check_parameters(found.__name__, hasher.get_params(deep=False), found.rules)
+    return hasher
 
 
 def _queries_per_class(data: DataSet) -> int:

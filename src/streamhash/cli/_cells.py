@@ -8,7 +8,7 @@ from streamhash.cli._console import note, progress_bar
 from streamhash.errors import StreamhashError
 from streamhash.threads import get_threads
 
-__all__ = ["run_cells"]
+__all__ = ["describe", "run_cells"]
 
 
 def run_cells(
@@ -17,12 +17,13 @@ def run_cells(
     *,
     jobs: int | None = None,
     keep: Callable[[Row], None] | None = None,
-    allow_failures: bool = False,
+    is_long: bool = False,
 ) -> list[Row]:
     """Return the row of each plan; those with a row in ``known`` are not run again.
 
-    ``keep`` is given each new row as soon as it is there. A cell that fails ends the run, or with
-    ``allow_failures`` is left out with a note. Rows come back in the order of the plans.
+    ``keep`` is given each new row as soon as it is there. A cell that fails ends the run. A long run
+    leaves it out with a note instead, and tells of each cell where there is no terminal for a bar.
+    Rows come back in the order of the plans.
     """
     there = {row_key(row): row for row in known}
     rows: list[Row | None] = [there.get(row_key(plan.identity())) for plan in plans]
@@ -33,7 +34,7 @@ def run_cells(
         for place, result in run_plans([plans[number] for number in todo], jobs):
             plan = plans[todo[place]]
             if isinstance(result, StreamhashError):
-                if not allow_failures:
+                if not is_long:
                     raise result
                 note(f"{describe(plan)}: {result}")
             else:
@@ -42,7 +43,7 @@ def run_cells(
                     keep(result)
             left.done(plan, result)
             progress.update(task, advance=1, description=f"{describe(plan)}; {left}")
-            if progress.disable and len(todo) > 1:
+            if progress.disable and is_long:
                 note(f"{left.n_done}/{len(todo)} {describe(plan)}; {left}")
     return [row for row in rows if row is not None]
 

@@ -1,10 +1,11 @@
-"""``streamhash data``: the data sets there are, and ``streamhash data fetch``."""
+"""``streamhash data``: the data sets there are; ``show``, ``fetch`` and ``features``."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from streamhash.cli._options import Json
+from streamhash.cli._options import Json, Labels
 
 __all__ = ["app"]
 
@@ -12,8 +13,8 @@ app = typer.Typer(rich_markup_mode=None)
 
 
 @app.callback(invoke_without_command=True)
-def show(context: typer.Context, as_json: Json = False) -> None:
-    """List the data sets, and where they are; or fetch one."""
+def list_sets(context: typer.Context, as_json: Json = False) -> None:
+    """List the data sets, and where they are; show or fetch one; or make features of images."""
     if context.invoked_subcommand is not None:
         return
     from dataclasses import asdict
@@ -37,10 +38,82 @@ def show(context: typer.Context, as_json: Json = False) -> None:
 
 
 @app.command()
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A data set that the list has.")],
+    as_json: Json = False,
+) -> None:
+    """Print the whole card of a data set: source, licence, checksum and how it was made."""
+    from dataclasses import asdict
+
+    from streamhash.cli._console import print_json
+    from streamhash.data import available
+    from streamhash.errors import InputError
+
+    cards = {card.name: card for card in available()}
+    if name not in cards:
+        raise InputError(f"{name!r} is not a data set; pass one of {', '.join(cards)}.")
+    card = cards[name]
+    if as_json:
+        print_json({**asdict(card), "here": card.here})
+        return
+    size = f"{card.rows:,} rows × {card.features:,} features, {card.classes} classes"
+    facts = {"size": size, "source": card.source, "licence": card.licence, "note": card.note}
+    facts |= {"checksum": card.checksum or "none", "where": card.where or "not here"}
+    typer.echo(name)
+    for fact, value in facts.items():
+        typer.echo(f"  {fact:<10}{value}")
+
+
+@app.command()
 def fetch(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A data set with a download: mnist.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="A data set with a download: mnist or cifar10-images."),
+    ],
 ) -> None:
     """Download a public data set into the cache, and check it."""
     from streamhash.data import fetch as fetch_set
 
     typer.echo(f"{name} is in {fetch_set(name)}.")
+
+
+@app.command()
+def features(
+    images: Annotated[
+        str,
+        typer.Option(
+            metavar="PATH",
+            help="A .npy of images, CIFAR-10's binary version, or a folder of class folders.",
+        ),
+    ],
+    extractor: Annotated[
+        str,
+        typer.Option(
+            metavar="MODULE:FUNCTION",
+            help="Function from uint8 images (b, height, width, channels) to numbers (b, d).",
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="The .npy to write; resumed after a stop.")
+    ],
+    labels: Labels = None,
+    batch_size: Annotated[
+        int, typer.Option(metavar="N", help="Images given to the function at a time.")
+    ] = 256,
+) -> None:
+    """Make features of images with a function of your own, to be used as a data set."""
+    from streamhash.cli._console import progress_bar
+    from streamhash.data import extract_features
+
+    with progress_bar() as bar:
+        task = bar.add_task("images", total=None)
+        made, beside = extract_features(
+            images,
+            extractor,
+            out,
+            labels=labels,
+            batch_size=batch_size,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    with_labels = "" if beside is None else f" --labels {beside}"
+    typer.echo(f"The features are in {made}: use them with --data {made}{with_labels}.")

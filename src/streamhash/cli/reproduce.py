@@ -39,7 +39,7 @@ def run(
     ] = Path("streamhash-results"),
     jobs: Jobs = None,
 ) -> None:
-    """Run experiments of the paper, and set the results beside its numbers.
+    """Run the paper's experiments, beside its numbers.
 
     Without a name, the experiments are listed. Rows are appended to DIR as they come; after Ctrl-C
     or a crash the same command goes on where it stopped. Experiments share their cells, so that the
@@ -147,7 +147,7 @@ def _run_on(
         latest(read_rows(path)),
         jobs=jobs,
         keep=lambda row: append_row(path, row),
-        allow_failures=True,
+        is_long=True,
     )
 
 

@@ -51,8 +51,9 @@ def run(
     ] = Path("streamhash-tuning"),
     jobs: Jobs = None,
 ) -> None:
-    """Search for the best settings of methods, without a look at any test query.
+    """Search for the best settings on the stream alone.
 
+    No test query takes part in it.
     The stream of the first seed is split again into queries, database and stream, without the
     queries of any test seed. The defaults and random settings are tried, the same number for each
     method, and the three best again on two more splits. Every trial is a row in DIR, what was found
@@ -91,7 +92,7 @@ def run(
             for search in searches
             for plan in (search.first_round() if which == "first" else search.last_round(known))
         ]
-        run_cells(plans, known, jobs=jobs, keep=keep, allow_failures=True)
+        run_cells(plans, known, jobs=jobs, keep=keep, is_long=True)
 
     run_round("first")
     run_round("last")
