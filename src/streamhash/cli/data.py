@@ -14,7 +14,7 @@ app = typer.Typer(rich_markup_mode=None)
 
 @app.callback(invoke_without_command=True)
 def list_sets(context: typer.Context, as_json: Json = False) -> None:
-    """List the data sets, and where they are; show or fetch one; or make features of images."""
+    """List the data sets, and where they are; or fetch one."""
     if context.invoked_subcommand is not None:
         return
     from dataclasses import asdict
@@ -42,7 +42,7 @@ def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A data set that the list has.")],
     as_json: Json = False,
 ) -> None:
-    """Print the whole card of a data set: source, licence, checksum and how it was made."""
+    """Print the whole card of a data set."""
     from dataclasses import asdict
 
     from streamhash.cli._console import print_json
@@ -101,7 +101,7 @@ def features(
         int, typer.Option(metavar="N", help="Images given to the function at a time.")
     ] = 256,
 ) -> None:
-    """Make features of images with a function of your own, to be used as a data set."""
+    """Make features of images with your own function."""
     from streamhash.cli._console import progress_bar
     from streamhash.data import extract_features
 

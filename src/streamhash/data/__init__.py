@@ -10,6 +10,7 @@
 
 from streamhash.data.cards import Card
 from streamhash.data.download import fetch
+from streamhash.data.extract import extract_features
 from streamhash.data.folders import cache_folder
 from streamhash.data.normalise import centre_unit, mean_row, unit_rows
 from streamhash.data.places_like import PlacesLikeStream
@@ -28,6 +29,7 @@ __all__ = [
     "available",
     "cache_folder",
     "centre_unit",
+    "extract_features",
     "fetch",
     "load_data",
     "mean_row",

@@ -55,7 +55,7 @@ def read_cifar(path: Path, place: str) -> tuple[NDArray[np.uint8], NDArray[np.in
     except (OSError, EOFError, ValueError, tarfile.TarError, zlib.error) as error:
         raise FileError(
             f"{place}: {path} cannot be read as CIFAR-10's binary version ({error}); get "
-            f"{ARCHIVE.name} again: streamhash data fetch cifar10-images."
+            f"{ARCHIVE.name}: streamhash data fetch cifar10-images."
         ) from error
     images = rows[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
     return images, rows[:, 0].astype(np.int64)

@@ -17,7 +17,7 @@ from streamhash.data.mat_table import read_mat
 from streamhash.data.parquet_table import read_parquet
 from streamhash.errors import FileError, InputError, MissingDataError, StreamhashError
 
-__all__ = ["read_table"]
+__all__ = ["read_labels", "read_table"]
 
 _NPY, _NPZ = b"\x93NUMPY", b"PK"  # how these files begin
 
@@ -84,9 +84,9 @@ def read_table(
     if not X.size:
         raise InputError(f"read_table: {path} is empty, of shape {X.shape}; save at least one row.")
     if labels is not None:
-        y = _read_labels(Path(labels), len(X))
-    if y is not None:
-        y = _check_labels(y, len(X), path if labels is None else Path(labels))
+        y = read_labels(Path(labels), len(X))
+    elif y is not None:
+        y = _check_labels(y, len(X), path)
     return X, y
 
 
@@ -136,6 +136,11 @@ _READERS: dict[str, Callable[[Path, str | None, bool], Table]] = {
     ".csv": read_csv,
     ".mat": read_mat,
 }
+
+
+def read_labels(path: Path, n: int) -> NDArray[Any]:
+    """Read the labels of ``n`` rows from a file of their own."""
+    return _check_labels(_read_labels(path, n), n, path)
 
 
 def _read_labels(path: Path, n: int) -> NDArray[Any]:
