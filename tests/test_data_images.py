@@ -22,6 +22,8 @@ EXTRACTOR = "import numpy as np\ndef means(batch):\n    return batch.mean(axis=(
 
 
 def means(batch):
+    assert batch.flags.writeable
+    assert batch.flags.c_contiguous
     return batch.mean(axis=(1, 2))
 
 
@@ -288,9 +290,11 @@ class TestRefusals:
 
     def test_other_arguments(self):
         Path("there.npy").touch()
+        Path("g.labels.npy").touch()
         for out, more, message in [
             ("f.npz", {}, "out='f.npz' does not end in .npy; choose such a name."),
             ("there.npy", {}, "there.npy is there already; delete it, or choose another name."),
+            ("g.npy", {}, "g.labels.npy is there already; delete it, or choose another name."),
             ("f.npy", {"batch_size": 0}, "batch_size=0 is not a whole number from 1 up"),
             ("f.npy", {"labels": [1, 2]}, "labels are int64 of shape (2,) for 50 images; pass one"),
         ]:

@@ -58,8 +58,11 @@ def _images(name: str, path: Path) -> Iterator[tuple[Any, Chunks]]:
             f"run streamhash data fetch {name}."
         ) from error
     images, y = cifar.read_cifar(path, "load_data")
-    pixels = images.reshape(len(images), -1)
-    yield pixels.shape, ((X / np.float32(255), labels) for X, labels in pieces(pixels, y, 4096))
+    shape = len(images), images[0].size
+    yield (
+        shape,
+        ((X.reshape(-1, shape[1]) / np.float32(255), part) for X, part in pieces(images, y, 4096)),
+    )
 
 
 CONVERTED: dict[str, Callable[[str, Path], AbstractContextManager[tuple[Any, Chunks]]]] = {

@@ -69,20 +69,22 @@ def extract_features(
     out = Path(out)
     if out.suffix != ".npy":
         raise InputError(f"{_PLACE}: out={str(out)!r} does not end in .npy; choose such a name.")
-    if out.exists():
-        raise InputError(f"{_PLACE}: {out} is there already; delete it, or choose another name.")
+    beside = out.with_suffix(".labels.npy")
+    for path in (out, beside):
+        if path.exists():
+            raise InputError(
+                f"{_PLACE}: {path} is there already; delete it, or choose another name."
+            )
     size = whole(_PLACE, "batch_size", batch_size, least=1)
     function = _find(extractor) if isinstance(extractor, str) else extractor
     source = open_images(images)
     y = _labels(labels, source)
     part = _write_part(source, function, out, size, progress or (lambda _done, _all: None))
-    beside = None
     if y is not None:
-        beside = out.with_suffix(".labels.npy")
         np.save(beside, y)
     part.replace(out)
     _state_path(out).unlink(missing_ok=True)
-    return out, beside
+    return out, None if y is None else beside
 
 
 def _write_part(
@@ -95,8 +97,9 @@ def _write_part(
     with part.open("r+b" if done else "wb") as file:
         for start in range(done, n, size):
             stop = min(start + size, n)
-            # A copy, so that an extractor may write to it.
-            features = _check(function(np.array(source.batch(start, stop))), start, stop, width)
+            # A copy, rows first: an extractor may write to it, and some demand that they could.
+            batch = np.array(source.batch(start, stop), order="C")
+            features = _check(function(batch), start, stop, width)
             width = features.shape[1]
             header = _header(n, width)
             if start == 0:
