@@ -110,12 +110,16 @@ class Experiment:
         protocol = self.protocol(data)
         own = [Run(**given) for given in self.extra_runs if given["method"] in METHODS]
         replaced = {(run.method, run.settings) for run in own if run.is_papers}
+        given = {(run.method, run.settings) for run in own if not run.changes}
         found = []
         for settings in protocol.settings:
             for method in self.methods:
                 papers = settings == "published" and (method, settings) not in replaced
-                found.append(Run(method, settings, is_papers=papers))
+                if (method, settings) not in given:
+                    found.append(Run(method, settings, is_papers=papers))
             found += [run for run in own if run.settings == settings]
+        if "default" not in protocol.settings:  # which exist for any data, so these always run
+            found += [run for run in own if run.settings == "default"]
         return [run if run.bits else replace(run, bits=self.bits) for run in found]
 
     def plans(
