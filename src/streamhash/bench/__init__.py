@@ -6,9 +6,11 @@
 (300, 1497, 1497)
 """
 
+from streamhash.bench.contents import Contents, sort_rows
 from streamhash.bench.experiments import Experiment, experiment_names, read_experiment
+from streamhash.bench.markdown import comparison_markdown, report_markdown
 from streamhash.bench.plan import Plan, find_method, make_hasher, plan_cell
-from streamhash.bench.report import have_figures, write_report
+from streamhash.bench.report import have_figures, write_contents, write_report
 from streamhash.bench.rows import (
     ROWS_FILE,
     Row,
@@ -27,11 +29,13 @@ from streamhash.bench.workers import run_plans
 
 __all__ = [
     "ROWS_FILE",
+    "Contents",
     "Experiment",
     "Plan",
     "Row",
     "Search",
     "append_row",
+    "comparison_markdown",
     "experiment_names",
     "find_method",
     "have_figures",
@@ -42,12 +46,15 @@ __all__ = [
     "read_experiment",
     "read_folder",
     "read_rows",
+    "report_markdown",
     "rich_table",
     "row_key",
     "run_cell",
     "run_plan",
     "run_plans",
+    "sort_rows",
     "summarise",
     "to_json",
+    "write_contents",
     "write_report",
 ]

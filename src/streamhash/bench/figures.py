@@ -6,6 +6,7 @@ into SVG whose colours follow the page.
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,44 +20,84 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_curves", "draw_distances", "draw_precision"]
+__all__ = [
+    "Trace",
+    "draw_curves",
+    "draw_distances",
+    "draw_precision",
+    "name_lines",
+    "new_figure",
+    "plot_curves",
+    "plot_precision",
+    "tidy",
+]
 
 LABEL_GAP = 0.065  # least distance of two labels, as a share of the axes' height
+
+End = tuple[str, float, float, str]  # a label, the place where its line ends, and its colour
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A line as it is drawn."""
+
+    label: str
+    line: Line
+    style: dict[str, Any]
 
 
 def draw_curves(lines: Sequence[Line]) -> "Figure":
     """Draw mAP against instances seen: mean over the seeds, and their range as a band."""
-    figure = _new_figure(5.4, 3.5)
-    axes = figure.subplots()
-    ends = []
-    for line, style in zip(lines, line_styles(lines), strict=True):
-        x = [at["instances"] for at in line.rows[0]["curve"]]
-        metric = line.rows[0]["curve_metric"]
-        values = np.array([[at[metric] for at in row["curve"]] for row in line.rows], float)
-        axes.plot(x, values.mean(axis=0), **style)
-        if len(values) > 1:
-            low, high = values.min(axis=0), values.max(axis=0)
-            axes.fill_between(x, low, high, color=style["color"], alpha=0.18, linewidth=0)
-        ends.append((line.label, x[-1], float(values.mean(axis=0)[-1]), style["color"]))
-    axes.set(xlabel="instances seen", ylabel=METRICS[metric][0], xlim=(0, None))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    _finish(axes, ends)
+    figure = new_figure(5.4, 3.5)
+    name_lines(*plot_curves(figure.subplots(), _traces(lines)))
     return figure
 
 
 def draw_precision(lines: Sequence[Line]) -> "Figure":
     """Draw the precision among the first R results, mean over the seeds."""
-    figure = _new_figure(5.4, 3.5)
-    axes = figure.subplots()
-    ends = []
-    for line, style in zip(lines, line_styles(lines), strict=True):
-        points = sorted(_precisions(line))
-        ranks, values = [rank for rank, _ in points], [value for _, value in points]
-        axes.plot(ranks, values, **style)
-        ends.append((line.label, ranks[-1], values[-1], style["color"]))
-    axes.set(xlabel="R, results looked at", ylabel="precision among the first R", xlim=(0, None))
-    _finish(axes, ends)
+    figure = new_figure(5.4, 3.5)
+    name_lines(*plot_precision(figure.subplots(), _traces(lines)))
     return figure
+
+
+def _traces(lines: Sequence[Line]) -> list[Trace]:
+    return [
+        Trace(line.label, line, style)
+        for line, style in zip(lines, line_styles(lines), strict=True)
+    ]
+
+
+def plot_curves(axes: "Axes", traces: Sequence[Trace]) -> tuple["Axes", list[End]]:
+    """Plot lines against the instances seen, and return where each ends."""
+    from matplotlib.ticker import MaxNLocator
+
+    ends: list[End] = []
+    for trace in traces:
+        rows, colour = trace.line.rows, trace.style["color"]
+        metric = rows[0]["curve_metric"]
+        x = [at["instances"] for at in rows[0]["curve"]]
+        values = np.array([[at[metric] for at in row["curve"]] for row in rows], float)
+        axes.plot(x, values.mean(axis=0), **trace.style)
+        if len(values) > 1:
+            low, high = values.min(axis=0), values.max(axis=0)
+            axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
+        ends.append((trace.label, x[-1], float(values.mean(axis=0)[-1]), colour))
+    axes.set(xlabel="instances seen", ylabel=METRICS[metric][0], xlim=(0, None))
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    return axes, ends
+
+
+def plot_precision(axes: "Axes", traces: Sequence[Trace]) -> tuple["Axes", list[End]]:
+    """Plot the precision against the number of results looked at, and return where each ends."""
+    ends: list[End] = []
+    for trace in traces:
+        points = sorted(_precisions(trace.line))
+        ranks, values = [rank for rank, _ in points], [value for _, value in points]
+        axes.plot(ranks, values, **trace.style)
+        ends.append((trace.label, ranks[-1], values[-1], trace.style["color"]))
+    axes.set(xlabel="R, results looked at", ylabel="precision among the first R", xlim=(0, None))
+    return axes, ends
 
 
 def draw_distances(lines: Sequence[Line]) -> "Figure":
@@ -66,7 +107,7 @@ def draw_distances(lines: Sequence[Line]) -> "Figure":
     panels += [(f"after learning: {line.label}", _shares(line, "after")) for line in learned]
     n_columns = min(len(panels), 3)
     n_rows = -(-len(panels) // n_columns)
-    figure = _new_figure(10.8, 2.9 * n_rows)
+    figure = new_figure(10.8, 2.9 * n_rows)
     grid = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
     for axes, (title, shares) in zip(grid.flat, panels, strict=False):
         _draw_pairs(axes, title, shares)
@@ -79,7 +120,8 @@ def draw_distances(lines: Sequence[Line]) -> "Figure":
     return figure
 
 
-def _new_figure(width: float, height: float) -> "Figure":
+def new_figure(width: float, height: float) -> "Figure":
+    """Make an empty figure, of a size in inches."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -117,7 +159,7 @@ def _draw_pairs(axes: "Axes", title: str, shares: dict[str, NDArray[np.float64]]
     axes.tick_params(labelbottom=True)  # also where a panel below was left out
     axes.set_title(title, loc="left", fontsize=10, color=INK)
     axes.set(xlabel="Hamming distance", xlim=(-0.5, len(share) - 0.5))
-    _tidy(axes)
+    tidy(axes)
 
 
 def _name_pairs(axes: "Axes") -> None:
@@ -126,7 +168,8 @@ def _name_pairs(axes: "Axes") -> None:
         text.set_color(INK)
 
 
-def _tidy(axes: "Axes") -> None:
+def tidy(axes: "Axes") -> None:
+    """Leave of a frame what a reader needs."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(GRID)
     axes.grid(axis="y", color=GRID, linewidth=0.8)
@@ -136,10 +179,13 @@ def _tidy(axes: "Axes") -> None:
         label.set_color(INK)
 
 
-def _finish(axes: "Axes", ends: Sequence[tuple[str, float, float, str]]) -> None:
+def name_lines(
+    axes: "Axes", ends: Sequence[End], size: float | None = None, height: float | None = None
+) -> None:
     """Give a plot of lines its frame, from 0 up, and each line its name at its end."""
-    _tidy(axes)
-    height = min(1.0, math.ceil(axes.get_ylim()[1] * 10) / 10)  # to the next tenth, at most 1
+    tidy(axes)
+    if height is None:
+        height = min(1.0, math.ceil(axes.get_ylim()[1] * 10) / 10)  # to the next tenth, at most 1
     axes.set_ylim(0, height)
     ends = sorted(ends, key=lambda end: end[2])
     places = _spread([y for _, _, y, _ in ends], height)
@@ -148,9 +194,10 @@ def _finish(axes: "Axes", ends: Sequence[tuple[str, float, float, str]]) -> None
         axes.annotate(
             name,
             (x, y),
-            (1.02, at),
+            (1.03, at),
             va="center",
             color=INK,
+            fontsize=size,
             annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.8, "relpos": (0, 0.5)},
             **place,
@@ -158,15 +205,14 @@ def _finish(axes: "Axes", ends: Sequence[tuple[str, float, float, str]]) -> None
 
 
 def _spread(heights: list[float], top: float) -> list[float]:
-    """Move labels at rising heights apart until none covers another."""
-    gap = LABEL_GAP * top
-    places: list[float] = []
-    for height in heights:
-        places.append(max(height, places[-1] + gap) if places else height)
-    overhang = places[-1] - top if places else 0.0
-    if overhang <= 0:
-        return places
-    shifted = [places[-1] - overhang]
-    for place in reversed(places[:-1]):
-        shifted.append(min(place, shifted[-1] - gap))
-    return shifted[::-1]
+    """Move labels at rising heights apart until none covers another, each as little as can be."""
+    gap = min(LABEL_GAP, 1 / max(1, len(heights) - 1)) * top
+    # Without their gaps the labels only have to rise: where two would fall, they meet half way.
+    piles: list[list[float]] = []
+    for number, height in enumerate(heights):
+        piles.append([height - number * gap])
+        while len(piles) > 1 and np.mean(piles[-2]) > np.mean(piles[-1]):
+            piles[-2:] = [piles[-2] + piles[-1]]
+    places = np.repeat([np.mean(pile) for pile in piles], [len(pile) for pile in piles])
+    places = np.clip(places, 0, top - (len(heights) - 1) * gap)
+    return [float(place) + number * gap for number, place in enumerate(places)]

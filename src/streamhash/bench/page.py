@@ -1,46 +1,34 @@
 """One page that shows a result: self-contained, light and dark, for any browser."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 
+from streamhash.bench.cell_details import CellDetails
 from streamhash.bench.colours import GRID, INK
+from streamhash.bench.comparison_page import comparison_parts, overview
+from streamhash.bench.contents import Contents
+from streamhash.bench.page_parts import Picture, facts, figure_part, machine_facts
 from streamhash.bench.picture import colour_variables
 from streamhash.bench.rows import Row
 from streamhash.bench.summary import METRICS, Line, by_group
 from streamhash.bench.table import HEADINGS, SECONDS, group_sizes, table_cells
-from streamhash.bench.words import headline
+from streamhash.bench.words import headline, join
 
-__all__ = ["GENERATOR", "Picture", "make_page"]
+__all__ = ["GENERATOR", "Pictures", "make_page"]
 
 GENERATOR = '<meta name="generator" content="streamhash">'  # by which a page is known as ours
+Pictures = Mapping[str, Sequence[Picture]]  # by the name of a comparison, or of a group
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A drawn figure with its words; a wide one takes the whole width of the page."""
-
-    name: str
-    title: str
-    sentence: str
-    svg: str
-    wide: bool = False
-
-
-def make_page(
-    lines: Sequence[Line], pictures: dict[tuple[str, int], list[Picture]], command: str
-) -> str:
-    """Write the page of all ``lines``, with the pictures of each group."""
-    groups = by_group(lines)
-    first = next(iter(groups.values()))
-    sections = [_group(group, pictures.get(key, [])) for key, group in groups.items()]
-    if len(groups) > 1:  # each group then says its result itself
-        sections = [
-            section.replace("<!--result-->", f"<p>{escape(headline(group))}</p>")
-            for section, group in zip(sections, groups.values(), strict=True)
-        ]
-    data = sorted({line.data for line in lines})
+def make_page(contents: Contents, pictures: Pictures, command: str) -> str:
+    """Write the page: comparisons with a paper first, then all other lines."""
+    if contents.comparisons:
+        title, body = _experiments(contents, pictures)
+    else:
+        title, body = _groups_alone(contents.rest, pictures)
+    lines = [line for each in contents.comparisons for line in each.lines()]
+    data = list(dict.fromkeys(line.data for line in [*lines, *contents.rest]))
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -52,11 +40,11 @@ def make_page(
 {_style()}</style>
 </head>
 <body>
-<main>
+<main{' class="wide"' if contents.comparisons else ""}>
 <header><p>streamhash · codes learned from a stream, searched by Hamming distance</p>
-<h1>{escape(headline(first))}</h1></header>
-{"".join(sections)}
-{_making(lines, command)}
+<h1>{escape(title)}</h1></header>
+{body}
+{_making(contents, command)}
 </main>
 </body>
 </html>
@@ -72,14 +60,62 @@ def _style() -> str:
     return f"{css}{light_rule}\n@media (prefers-color-scheme: dark) {{ {dark_rule} }}\n"
 
 
-def _group(lines: Sequence[Line], pictures: Sequence[Picture]) -> str:
-    data, n_bits = lines[0].data, lines[0].n_bits
+def _experiments(contents: Contents, pictures: Pictures) -> tuple[str, str]:
+    """Return the title and the body of a page that puts results beside a paper's."""
+    comparisons = contents.comparisons
+    papers = list(dict.fromkeys(comparison.experiment.paper for comparison in comparisons))
+    details = CellDetails(comparisons)
+    parts = [overview(comparisons)]
+    parts += [comparison_parts(each, details, pictures.get(each.name, [])) for each in comparisons]
+    if contents.rest:
+        groups = by_group(contents.rest).values()
+        tables = "".join(_group(group, [], level=3) for group in groups)
+        parts.append(
+            f"<section><h2>Rows of no experiment</h2><details><summary>{len(contents.rest)} more "
+            "lines, by data set and code length: other settings, sizes or methods</summary>"
+            f"{_meanings()}{tables}</details></section>\n"
+        )
+    parts.append(details.section())
+    return f"Beside the paper: {join(papers)}", "".join(parts)
+
+
+def _groups_alone(lines: Sequence[Line], pictures: Pictures) -> tuple[str, str]:
+    """Return the headline of the first group, and a section for each group."""
+    groups = list(by_group(lines).values())
+    said = [headline(group) for group in groups]
+    sections = [
+        _group(
+            group,
+            pictures.get(group_name(group), []),
+            sentence=sentence if len(groups) > 1 else "",
+            meanings=_meanings(),
+        )
+        for group, sentence in zip(groups, said, strict=True)
+    ]
+    return said[0], "".join(sections)
+
+
+def group_name(lines: Sequence[Line]) -> str:
+    """Return the name of a group, for files."""
+    return f"{lines[0].data}-{lines[0].n_bits}"
+
+
+def _group(
+    lines: Sequence[Line],
+    pictures: Sequence[Picture],
+    *,
+    level: int = 2,
+    sentence: str = "",
+    meanings: str = "",
+) -> str:
+    title = f"{lines[0].data}, {lines[0].n_bits} bits"
+    figures = f'<div class="figures">{"".join(map(figure_part, pictures))}</div>'
     return f"""<section>
-<h2>{escape(data)}, {n_bits} bits</h2>
-<!--result-->
+<h{level}>{escape(title)}</h{level}>
+{f"<p>{escape(sentence)}</p>" if sentence else ""}
 {_table(lines)}
-{_meanings()}
-<div class="figures">{"".join(map(_figure, pictures))}</div>
+{meanings}
+{figures if pictures else ""}
 </section>
 """
 
@@ -101,36 +137,33 @@ def _mark(text: str, best: bool) -> str:
 
 
 def _meanings() -> str:
-    meanings = {**dict(METRICS.values()), SECONDS: "processor seconds to learn the whole stream"}
-    return _facts(meanings)
+    return facts({**dict(METRICS.values()), SECONDS: "processor seconds to learn the whole stream"})
 
 
-def _facts(facts: dict[str, str]) -> str:
-    items = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items())
-    return f"<dl>{items}</dl>"
-
-
-def _figure(picture: Picture) -> str:
-    return f"""
-<figure{' class="wide"' if picture.wide else ""}>
-<figcaption><b>{escape(picture.title)}</b>{escape(picture.sentence)}</figcaption>
-<div class="scroll">{picture.svg}</div></figure>"""
-
-
-def _making(lines: Sequence[Line], command: str) -> str:
-    row = lines[0].rows[0]
-    commands = "\n".join(row["command"] for line in lines for row in line.rows)
-    settings = {f"{line.label}, {line.n_bits} bits": _settings(line.rows[0]) for line in lines}
+def _making(contents: Contents, command: str) -> str:
+    """Say how to make it again; cells of experiments say it themselves."""
+    lines = contents.rest
+    every = [row for each in contents.comparisons for line in each.lines() for row in line.rows]
+    every += [row for line in lines for row in line.rows]
+    conventions = facts(every[0]["conventions"])
+    listed = ""
+    if lines:
+        commands = "\n".join(row["command"] for line in lines for row in line.rows)
+        settings = {f"{line.label}, {line.n_bits} bits": _settings(line.rows[0]) for line in lines}
+        which = " of no experiment" if contents.comparisons else ""
+        listed = f"""<details><summary>One command for each result{which}</summary>
+<pre>{escape(commands)}</pre></details>
+<details><summary>Settings of the methods{which}</summary>{facts(settings)}</details>
+"""
     return f"""<section>
 <h2>How this was made</h2>
 <p>Queries are drawn at random from every class; all other instances are the database, and the
 stream is the start of it, seen once. The seed draws the split, the order and the method's
 start.</p>
 <pre>{escape(command)}</pre>
-<details><summary>One command for each result</summary><pre>{escape(commands)}</pre></details>
-<details><summary>Settings of the methods</summary>{_facts(settings)}</details>
-<details><summary>Conventions of the metrics</summary>{_facts(row["conventions"])}</details>
-{_facts(_machine(row))}
+<p class="quiet">{escape(contents.account())}</p>
+{listed}<details><summary>Conventions of the metrics</summary>{conventions}</details>
+{facts(machine_facts(every))}
 </section>
 """
 
@@ -138,15 +171,3 @@ start.</p>
 def _settings(row: Row) -> str:
     parameters = ", ".join(f"{name}={value}" for name, value in row["parameters"].items())
     return f"{row['settings']} settings, {row['features']} features: {parameters}"
-
-
-def _machine(row: Row) -> dict[str, str]:
-    machine = row["machine"]
-    versions = ("python", "numpy", "numba", "scikit-learn")
-    return {
-        "machine": f"{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads in "
-        f"use, {machine['system']}",
-        "versions": f"streamhash {row['version']}, "
-        + ", ".join(f"{name} {machine[name]}" for name in versions),
-        "date": row["date"],
-    }

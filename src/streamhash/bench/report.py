@@ -1,23 +1,37 @@
-"""A folder with figures and one page, rebuilt from result rows."""
+"""A folder with tables, figures and one page, rebuilt from result rows."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from streamhash.bench.comparison import Comparison
+from streamhash.bench.contents import Contents, sort_rows
 from streamhash.bench.figures import draw_curves, draw_distances, draw_precision
-from streamhash.bench.page import GENERATOR, Picture, make_page
+from streamhash.bench.latex import latex_tables
+from streamhash.bench.markdown import report_markdown
+from streamhash.bench.page import GENERATOR, group_name, make_page
+from streamhash.bench.page_parts import Picture
+from streamhash.bench.panels import draw_comparison, figure_words
 from streamhash.bench.picture import save_png, to_svg
+from streamhash.bench.results_csv import CSV_FIELDS, results_csv
 from streamhash.bench.rows import Row
-from streamhash.bench.summary import Line, by_group, summarise
+from streamhash.bench.summary import Line, by_group
 from streamhash.bench.words import curve_words, distance_words, precision_words
 from streamhash.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["have_figures", "write_report"]
+__all__ = ["have_figures", "write_contents", "write_report"]
 
 PAGE = "index.html"
+# The files of a report, and what each of ours holds: others are never written over.
+OURS = {
+    PAGE: GENERATOR,
+    "report.md": "<!-- written by streamhash report -->\n",
+    "tables.tex": "% written by streamhash report\n",
+    "results.csv": ",".join(CSV_FIELDS) + "\n",
+}
 Draw = Callable[[Sequence[Line]], "Figure"]
 Say = Callable[[Sequence[Line]], str]
 FIGURES: dict[str, tuple[str, Draw, Say]] = {
@@ -28,41 +42,76 @@ FIGURES: dict[str, tuple[str, Draw, Say]] = {
 
 
 def write_report(rows: Iterable[Row], folder: Path, *, command: str, figures: bool = True) -> Path:
-    """Write the page and a PNG of every figure into ``folder``, and return the page's path.
+    """Write page, tables and figures of rows into ``folder``, and return the page's path.
 
     ``command`` is what the page names for making all of it again. ``figures=False`` leaves them
     out, where matplotlib is not installed.
     """
-    lines = summarise(rows)
-    if not lines:
+    return write_contents(sort_rows(rows), folder, command=command, figures=figures)
+
+
+def write_contents(contents: Contents, folder: Path, *, command: str, figures: bool = True) -> Path:
+    """Write the report of rows that were sorted already."""
+    if not contents.has_lines:
+        what = "only trials of a search for settings" if contents.n_trials else "no result rows"
         raise InputError(
-            f"{folder}: there are no result rows to report; run streamhash bench with --out first."
+            f"{folder}: there are {what} to report; run streamhash bench with --out first."
         )
-    page = folder / PAGE
-    if page.exists() and GENERATOR not in page.read_text(encoding="utf-8", errors="replace"):
-        raise InputError(
-            f"{page} was not written by streamhash; move it, or choose another folder."
-        )
-    pictures = {}
-    if figures:
-        pictures = {key: _draw(group, folder) for key, group in by_group(lines).items()}
-    text = make_page(lines, pictures, command)
+    for name, mark in OURS.items():
+        path = folder / name
+        if path.exists() and mark not in path.read_text(encoding="utf-8", errors="replace"):
+            raise InputError(
+                f"{path} was not written by streamhash; move it, or choose another folder."
+            )
     folder.mkdir(parents=True, exist_ok=True)
-    page.write_text(text, encoding="utf-8")
-    return page
+    pictures = _draw_all(contents, folder) if figures else {}
+    texts = {
+        PAGE: make_page(contents, pictures, command),
+        "report.md": OURS["report.md"] + "\n" + report_markdown(contents),
+        "results.csv": results_csv(contents),
+    }
+    if contents.comparisons:
+        texts["tables.tex"] = OURS["tables.tex"] + "\n" + latex_tables(contents.comparisons)
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    return folder / PAGE
 
 
-def _draw(lines: Sequence[Line], folder: Path) -> list[Picture]:
+def _draw_all(contents: Contents, folder: Path) -> dict[str, list[Picture]]:
+    """Draw the figures of all comparisons; groups have some where there is nothing else."""
+    if contents.comparisons:
+        return {each.name: _draw_comparison(each, folder) for each in contents.comparisons}
+    groups = by_group(contents.rest).values()
+    return {group_name(group): _draw_group(group, folder) for group in groups}
+
+
+def _draw_comparison(comparison: Comparison, folder: Path) -> list[Picture]:
+    pictures = []
+    for settings in comparison.settings:
+        figure = draw_comparison(comparison, settings)
+        if figure is not None:
+            name = f"{comparison.name}-{settings}"
+            title = f"{comparison.title}, {settings} settings"
+            sentence = figure_words(comparison, settings)
+            wide = comparison.experiment.kind in ("precision", "curve", "ablation")
+            pictures.append(_save(figure, folder, name, title, sentence, wide))
+    return pictures
+
+
+def _draw_group(lines: Sequence[Line], folder: Path) -> list[Picture]:
     """Draw the figures of one group, save each as PNG, and return them for the page."""
     pictures = []
     for kind, (title, draw, say) in FIGURES.items():
-        name = f"{kind}-{lines[0].data}-{lines[0].n_bits}"
-        figure, sentence = draw(lines), say(lines)
-        folder.mkdir(parents=True, exist_ok=True)
-        save_png(figure, folder / f"{name}.png")
-        svg = to_svg(figure, name, f"{title}. {sentence}")
-        pictures.append(Picture(name, title, sentence, svg, wide=kind == "distances"))
+        name, wide = f"{kind}-{group_name(lines)}", kind == "distances"
+        pictures.append(_save(draw(lines), folder, name, title, say(lines), wide))
     return pictures
+
+
+def _save(
+    figure: "Figure", folder: Path, name: str, title: str, sentence: str, wide: bool
+) -> Picture:
+    save_png(figure, folder / f"{name}.png")
+    return Picture(name, title, sentence, to_svg(figure, name, f"{title}. {sentence}"), wide=wide)
 
 
 def have_figures() -> bool:

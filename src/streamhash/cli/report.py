@@ -1,4 +1,4 @@
-"""``streamhash report``: figures and a page from the rows of a folder."""
+"""``streamhash report``: tables, figures and a page from the rows of a folder."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,18 +10,27 @@ __all__ = ["run"]
 
 def run(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A folder with the rows.jsonl of bench.")
+        Path,
+        typer.Argument(
+            metavar="DIR", help="A folder with the rows.jsonl of bench, or with such folders."
+        ),
     ],
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print the table in Markdown, and write nothing.")
+        bool, typer.Option("--markdown", help="Print the tables in Markdown, and write nothing.")
     ] = False,
 ) -> None:
-    """Make figures and a page from the rows of bench."""
-    from streamhash.bench import ROWS_FILE, markdown_table, read_rows, summarise, write_report
+    """Make tables, figures and a page from the rows of bench.
 
-    rows = read_rows(folder / ROWS_FILE)
-    if markdown and rows:
-        typer.echo(markdown_table(summarise(rows)), nl=False)
+    Rows of an experiment of a paper stand beside the paper's numbers, all others by data set and
+    code length. How many rows went where is told on standard error.
+    """
+    from streamhash.bench import read_folder, report_markdown, sort_rows, write_contents
+    from streamhash.cli._console import note
+
+    contents = sort_rows(read_folder(folder))
+    if markdown and contents.has_lines:
+        typer.echo(report_markdown(contents), nl=False)
         return
-    page = write_report(rows, folder, command=f"streamhash report {folder.name}")
+    page = write_contents(contents, folder, command=f"streamhash report {folder.name}")
+    note(contents.account())
     typer.echo(f"The report is in {page}: open it in a browser.")

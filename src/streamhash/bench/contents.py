@@ -1,0 +1,60 @@
+"""What a report shows: every row in its place, and none lost in silence."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from streamhash.bench.comparison import Comparison, compare_all
+from streamhash.bench.rows import Row, latest
+from streamhash.bench.summary import Line, summarise
+from streamhash.bench.words import join
+
+__all__ = ["Contents", "sort_rows"]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Rows as comparisons with a paper, all other lines, and how many rows went where."""
+
+    comparisons: tuple[Comparison, ...]
+    rest: tuple[Line, ...]  # lines that belong to no experiment
+    n_rows: int
+    n_trials: int  # rows of a search for settings
+    n_replaced: int  # rows of a cell that has a later one
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether there is anything to show."""
+        return bool(self.comparisons or self.rest)
+
+    @property
+    def n_compared(self) -> int:
+        """Rows that are part of an experiment, each counted once."""
+        lines = {id(line): line for each in self.comparisons for line in each.lines()}
+        return sum(len(line.rows) for line in lines.values())
+
+    def account(self) -> str:
+        """Say how many rows were used for what."""
+        told = {
+            "in experiments of a paper": self.n_compared,
+            "by data set and code length": sum(len(line.rows) for line in self.rest),
+            "left out as trials of a search for settings": self.n_trials,
+            "left out as their cells have later rows": self.n_replaced,
+        }
+        parts = [f"{number:,} {what}" for what, number in told.items() if number]
+        return f"{self.n_rows:,} rows: {join(parts)}." if parts else "No rows."
+
+
+def sort_rows(rows: Iterable[Row]) -> Contents:
+    """Put rows where a report shows them; trials of a search for settings are no results."""
+    given = list(rows)
+    results = [row for row in given if row.get("split") != "validation"]
+    lines = summarise(results)
+    comparisons = tuple(compare_all(lines))
+    compared = {id(line) for comparison in comparisons for line in comparison.lines()}
+    return Contents(
+        comparisons=comparisons,
+        rest=tuple(line for line in lines if id(line) not in compared),
+        n_rows=len(given),
+        n_trials=len(given) - len(results),
+        n_replaced=len(results) - len(latest(results)),
+    )
