@@ -174,6 +174,21 @@ class TestFormats:
             "it again, or copy it again if it came from elsewhere."
         )
 
+    def test_damaged_tags_that_crash_scipy_are_refused(self):
+        save_5("a.mat", {"X": X7, "y": Y7})
+        whole = Path("a.mat").read_bytes()
+        start = whole.index(b"\x01\x00\x01\x00X\x00\x00\x00") + 8  # after the name comes the tag
+        assert whole[start] == 9  # of doubles
+        for kind in (0, 8, 10, 11, 14, 15, 16, 18, 255):
+            Path("a.mat").write_bytes(whole[:start] + bytes([kind]) + whole[start + 1 :])
+            with pytest.raises(FileError, match=r"matrix in byte 136 does not hold numbers"):
+                read_table("a.mat")
+
+    def test_other_fields_beside_are_left_alone(self):
+        beside = {"note": "text", "cells": np.array([[1, "a"]], object), "s": {"a": 1}, "z": [1j]}
+        save_5("a.mat", {**beside, "X": X7, "y": Y7})
+        assert np.array_equal(read_table("a.mat")[0], X7.astype(np.float32))
+
     def test_fields_that_are_no_numbers_do_not_count(self):
         savemat("a.mat", {"X": np.array([["text"]], object), "features": csc_array(X7), "y": Y7})
         with pytest.raises(FileError, match=r"a\.mat has y 1×7, where X or features"):

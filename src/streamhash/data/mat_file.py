@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamhash.data.mat_tags import check_tags
 from streamhash.errors import FileError, MissingDataError, MissingPartError, StreamhashError
 
 __all__ = ["MatFile", "open_mat"]
@@ -68,7 +69,7 @@ class _Format73(MatFile):
         fields = {
             name: field
             for name, field in file.items()
-            if getattr(field, "dtype", np.dtype(object)).kind in "fiub"
+            if hasattr(field, "chunks") and field.dtype.kind in "fiub"  # neither group nor type
         }
         # Programs other than MATLAB also write vectors of one dimension: here a single row.
         shapes = {name: (1, *field.shape)[-max(2, field.ndim) :] for name, field in fields.items()}
@@ -115,6 +116,7 @@ def _open(path: Path, place: str, opened: ExitStack) -> MatFile:
         raise ValueError("it does not begin as one")
     from scipy.io import whosmat
 
+    check_tags(path)
     fields = whosmat(path)
     return _Format5(
         path, place, {name: tuple(shape) for name, shape, kind in fields if _is_number(kind)}

@@ -36,7 +36,8 @@ def read_mat(
         parts = mat_parts(file, column, find_labels)
         X = np.empty((sum(part.shape[0] for part in parts), parts[0].shape[1]), np.float32)
         done = 0
-        with np.errstate(over="ignore"):  # beyond float32: infinite, and the hasher's to judge
+        # Beyond float32: infinite, and the hasher's to judge.
+        with np.errstate(over="ignore", invalid="ignore"):
             for part in parts:
                 for block in file.chunks(part.name, part.turned):
                     X[done : done + len(block)] = block

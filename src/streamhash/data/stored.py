@@ -93,7 +93,7 @@ def store(name: str, shape: tuple[int, int], chunks: Chunks, about: dict[str, An
             np.lib.format.write_array_header_1_0(file, header)
             for X, y in chunks:
                 # Beyond float32: infinite, and the hasher's to judge.
-                with np.errstate(over="ignore"):
+                with np.errstate(over="ignore", invalid="ignore"):
                     file.write(np.ascontiguousarray(X, "<f4").data)
                 labels.append(y)
         np.save(folder / "y.npy", np.concatenate(labels))
