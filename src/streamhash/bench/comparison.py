@@ -26,6 +26,7 @@ __all__ = [
     "method_name",
     "own_method",
     "papers_methods",
+    "run_note",
     "signed",
 ]
 
@@ -147,6 +148,11 @@ class Comparison:
         return ours - paper
 
     @property
+    def shares_cells(self) -> bool:
+        """Whether it is another view of the cells of a table."""
+        return self.experiment.kind in ("precision", "curve", "auc")
+
+    @property
     def why_apart(self) -> str:
         """Say why no difference from the paper is taken; empty if it is."""
         if self.experiment.is_quick:
@@ -169,6 +175,8 @@ def compare(experiment: Experiment, lines: Iterable[Line], data: str) -> Compari
         entries = [entry for entry in found if entry.run.settings == settings and entry.lines]
         papers = [entry for entry in entries if _is_papers(entry, experiment)]
         others = [entry for entry in entries if entry not in papers]
+        order = papers_methods(experiment.paper)
+        papers.sort(key=lambda entry: order.index(entry.run.method))
         if experiment.kind != "ablation" and papers and others:
             groups.append(Group(f"{title}: the paper's methods", settings, tuple(papers)))
             groups.append(Group(f"{title}: others and variants", settings, tuple(others)))
@@ -183,14 +191,37 @@ def _is_papers(entry: Entry, experiment: Experiment) -> bool:
 
 
 def compare_all(lines: Sequence[Line]) -> list[Comparison]:
-    """Compare every experiment on every data set that has lines; a quick look if nothing else."""
+    """Compare every experiment on every data set that has lines, those on the paper's data first.
+
+    A quick look counts if there is nothing else, and a line alone only if it is the paper's: one
+    of other settings has nothing to be compared with.
+    """
     found = []
     for name in experiment_names():
         full = read_experiment(name)
         for protocol in full.protocols:
             tries = (compare(kind, lines, protocol.data) for kind in (full, full.quick()))
-            found += [comparison for comparison in tries if comparison.groups][:1]
-    return found
+            found += [comparison for comparison in tries if _is_contest(comparison)][:1]
+    return sorted(found, key=lambda comparison: bool(comparison.why_apart))
+
+
+def _is_contest(comparison: Comparison) -> bool:
+    entries = list(comparison.entries())
+    return len(entries) > 1 or any(entry.run.is_papers for entry in entries)
+
+
+def run_note(comparison: Comparison, run: Run) -> str:
+    """Return what is to be known of a run, such as that the paper's number is of another one."""
+    if run.note or run.settings != "published" or run.changes:
+        return run.note
+    for other in comparison.experiment.runs(comparison.data):
+        if other.method == run.method and other.is_papers and other.changes:
+            return f"the paper's number is that of {', '.join(_changes(other))}"
+    return ""
+
+
+def _changes(run: Run) -> list[str]:
+    return [f"{name}={value}" for name, value in run.changes.items()]
 
 
 @cache

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 
 from streamhash.bench.cell_details import CellDetails
-from streamhash.bench.comparison import Comparison, Entry, Group, brief, heading, signed
+from streamhash.bench.comparison import Comparison, Entry, Group, brief, heading, run_note, signed
 from streamhash.bench.page_parts import Picture, figure_part
 from streamhash.bench.verdicts import (
     closeness,
@@ -25,10 +25,11 @@ FIGURE_KINDS = ("precision", "curve")
 def overview(comparisons: Sequence[Comparison]) -> str:
     """Write what came out, in a sentence for each data set and a line for each experiment."""
     tables = [c for c in comparisons if c.experiment.kind == "table"] or comparisons
-    leads = [escape(sentence) for c in tables if (sentence := lead_sentence(c))]
-    near = [closeness(c) for c in tables]
-    told = [f'<p class="lead">{lead}</p>' for lead in leads]
-    told += [f"<p>{escape(sentence)}</p>" for sentence in near if sentence]
+    told = []
+    for comparison in tables:
+        loud, lead = "" if comparison.why_apart else ' class="lead"', lead_sentence(comparison)
+        told += [f"<p{loud}>{escape(lead)}</p>"] if lead else []
+        told += [f"<p>{escape(sentence)}</p>" for sentence in closeness(comparison)[:1]]
     rows = "".join(map(_overview_row, comparisons))
     return f"""{"".join(told)}
 <nav aria-label="Contents"><div class="scroll"><table class="contents">
@@ -48,7 +49,7 @@ def _overview_row(comparison: Comparison) -> str:
     return (
         f'<tr><th scope="row"><a href="#{comparison.name}">'
         f"{escape(comparison.experiment.title)}</a>{quick}</th>"
-        f"<td>{escape(comparison.data)}</td><td>{judged or '–'}</td></tr>"
+        f"<td>{escape(comparison.data)}</td><td>{judged or 'too few rows to say'}</td></tr>"
     )
 
 
@@ -57,7 +58,7 @@ def comparison_parts(
 ) -> str:
     """Write the section of one experiment on one data set."""
     experiment = comparison.experiment
-    paper = f"{experiment.paper}, {experiment.where}."
+    where = f"In the paper: {experiment.where}."
     table = _table(comparison, details) + _legend(comparison)
     if experiment.kind in FIGURE_KINDS:
         table = f"<details><summary>The values, as a table</summary>{table}</details>"
@@ -65,7 +66,7 @@ def comparison_parts(
     body = figures + table if experiment.kind in FIGURE_KINDS else table + figures
     return f"""<section id="{comparison.name}">
 <h2>{escape(comparison.title)}</h2>
-{_warning(comparison)}<p class="quiet">{escape(paper)} {escape(protocol_sentence(comparison))}</p>
+{_warning(comparison)}<p class="quiet">{escape(where)} {escape(protocol_sentence(comparison))}</p>
 {_claims(comparison)}
 {body}
 </section>
@@ -95,7 +96,9 @@ def _claims(comparison: Comparison) -> str:
         f"{escape(' '.join(verdict.sentences))}</p>"
         for verdict in verdicts(comparison)
     )
-    near, missing = closeness(comparison), missing_sentence(comparison)
+    near = " ".join(closeness(comparison))
+    # Figures share the cells of a table, which has named them.
+    missing = "" if comparison.shares_cells else missing_sentence(comparison)
     return f"{claims}{judged}{f'<p>{escape(near)}</p>' if near else ''}" + (
         f'<p class="quiet">{escape(missing)}</p>' if missing else ""
     )
@@ -130,7 +133,8 @@ def _group(comparison: Comparison, group: Group, details: CellDetails) -> str:
         "</span></th></tr>"
     ]
     for entry in group.entries:
-        note = f"<small>{escape(entry.run.note)}</small>" if entry.run.note else ""
+        words = run_note(comparison, entry.run)
+        note = f"<small>{escape(words)}</small>" if words else ""
         cells = "".join(
             f"<td{_first(comparison, bits)}>"
             f"{_cell(comparison, group, entry, metric, bits, details)}</td>"
@@ -168,7 +172,7 @@ def _cell(
 
 
 def _tint(difference: float) -> str:
-    step = sum(abs(difference) > band for band in BANDS)
+    step = sum(abs(round(difference, 3)) > band for band in BANDS)  # of what is shown
     return f' class="{"up" if difference > 0 else "down"}{step}"' if step else ""
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "new_figure",
     "plot_curves",
     "plot_precision",
+    "tenths",
     "tidy",
 ]
 
@@ -180,21 +181,23 @@ def tidy(axes: "Axes") -> None:
 
 
 def name_lines(
-    axes: "Axes", ends: Sequence[End], size: float | None = None, height: float | None = None
+    axes: "Axes",
+    ends: Sequence[End],
+    size: float | None = None,
+    limits: tuple[float, float] | None = None,
 ) -> None:
     """Give a plot of lines its frame, from 0 up, and each line its name at its end."""
     tidy(axes)
-    if height is None:
-        height = min(1.0, math.ceil(axes.get_ylim()[1] * 10) / 10)  # to the next tenth, at most 1
-    axes.set_ylim(0, height)
+    low, high = (0.0, tenths(axes)[1]) if limits is None else limits
+    axes.set_ylim(low, high)
     ends = sorted(ends, key=lambda end: end[2])
-    places = _spread([y for _, _, y, _ in ends], height)
+    places = _spread([y - low for _, _, y, _ in ends], high - low)
     for (name, x, y, colour), at in zip(ends, places, strict=True):
         place: dict[str, Any] = {"xycoords": "data", "textcoords": axes.get_yaxis_transform()}
         axes.annotate(
             name,
             (x, y),
-            (1.03, at),
+            (1.03, low + at),
             va="center",
             color=INK,
             fontsize=size,
@@ -202,6 +205,12 @@ def name_lines(
             arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.8, "relpos": (0, 0.5)},
             **place,
         )
+
+
+def tenths(axes: "Axes") -> tuple[float, float]:
+    """Return the tenths between which all that is drawn lies, within 0 and 1."""
+    low, high = axes.get_ylim()
+    return max(0.0, math.floor(low * 10) / 10), min(1.0, math.ceil(high * 10) / 10)
 
 
 def _spread(heights: list[float], top: float) -> list[float]:

@@ -58,14 +58,15 @@ def _section(comparison: Comparison) -> str:
         parts.append(f"**No differences from the paper are taken: {comparison.why_apart}.**")
     if comparison.protocol.note:
         parts.append(f"Note: {comparison.protocol.note}.")
-    parts.append(f"{experiment.paper}, {experiment.where}. {protocol_sentence(comparison)}")
+    parts.append(f"In the paper: {experiment.where}. {protocol_sentence(comparison)}")
     parts += [f"> {claim}" for claim in experiment.claims]
     parts += [
         f"With {verdict.settings} settings this {verdict.words}. {' '.join(verdict.sentences)}"
         for verdict in verdicts(comparison)
     ]
     tables = "" if experiment.kind == "curve" else _tables(comparison, None)
-    parts += [closeness(comparison), tables, missing_sentence(comparison)]
+    missing = "" if comparison.shares_cells else missing_sentence(comparison)
+    parts += [" ".join(closeness(comparison)), tables, missing]
     return "\n\n".join(part for part in parts if part)
 
 

@@ -15,9 +15,10 @@ from streamhash.bench.summary import METRICS, Line, by_group
 from streamhash.bench.table import HEADINGS, SECONDS, group_sizes, table_cells
 from streamhash.bench.words import headline, join
 
-__all__ = ["GENERATOR", "Pictures", "make_page"]
+__all__ = ["GENERATOR", "Pictures", "group_name", "make_page"]
 
 GENERATOR = '<meta name="generator" content="streamhash">'  # by which a page is known as ours
+FEW = 20  # lines of no experiment that are shown at once
 Pictures = Mapping[str, Sequence[Picture]]  # by the name of a comparison, or of a group
 
 
@@ -69,10 +70,12 @@ def _experiments(contents: Contents, pictures: Pictures) -> tuple[str, str]:
     parts += [comparison_parts(each, details, pictures.get(each.name, [])) for each in comparisons]
     if contents.rest:
         groups = by_group(contents.rest).values()
+        opened = " open" if len(contents.rest) <= FEW else ""
         tables = "".join(_group(group, [], level=3) for group in groups)
         parts.append(
-            f"<section><h2>Rows of no experiment</h2><details><summary>{len(contents.rest)} more "
-            "lines, by data set and code length: other settings, sizes or methods</summary>"
+            f"<section><h2>Rows of no experiment</h2><details{opened}>"
+            f"<summary>{len(contents.rest)} lines, by data set and code length: other settings, "
+            "sizes or methods</summary>"
             f"{_meanings()}{tables}</details></section>\n"
         )
     parts.append(details.section())

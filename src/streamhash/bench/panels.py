@@ -19,6 +19,7 @@ from streamhash.bench.figures import (
     new_figure,
     plot_curves,
     plot_precision,
+    tenths,
 )
 from streamhash.bench.words import join
 
@@ -40,7 +41,9 @@ def draw_comparison(comparison: Comparison, settings: str) -> "Figure | None":
         "auc": _draw_areas,
         "ablation": _draw_distances,
     }.get(comparison.experiment.kind)
-    return None if draw is None else draw(comparison, settings)
+    if draw is None or len(list(comparison.entries(settings))) < 2:
+        return None
+    return draw(comparison, settings)
 
 
 def figure_words(comparison: Comparison, settings: str) -> str:
@@ -62,6 +65,14 @@ def figure_words(comparison: Comparison, settings: str) -> str:
 
 def _is_thick(comparison: Comparison, settings: str, entry: Entry) -> bool:
     return entry in comparison.contenders(settings)
+
+
+def _label(entry: Entry) -> str:
+    """Name a line as shortly as can be: OSH (hinge)."""
+    changes = entry.run.changes.items()
+    told = ", ".join(value if isinstance(value, str) else f"{k}={value}" for k, value in changes)
+    name = method_name(entry.run.method)
+    return f"{name} ({told})" if told else name
 
 
 def _styles(comparison: Comparison, settings: str) -> list[tuple[Entry, dict[str, Any]]]:
@@ -91,16 +102,13 @@ def _draw_panels(comparison: Comparison, settings: str) -> "Figure":
     plot = plot_curves if comparison.experiment.kind == "curve" else plot_precision
     drawn = []
     for axes, bits in zip(grid.flat, lengths, strict=False):
-        traces = [
-            Trace(e.run.label, e.lines[bits], style) for e, style in styles if bits in e.lines
-        ]
+        traces = [Trace(_label(e), e.lines[bits], style) for e, style in styles if bits in e.lines]
         drawn.append(plot(axes, traces))
         if len(lengths) > 1:
             axes.set_title(f"{bits} bits", loc="left", fontsize=10, color=INK)
-    top = max(axes.get_ylim()[1] for axes, _ in drawn)
-    top = min(1.0, math.ceil(top * 10) / 10)
-    for axes, ends in drawn:
-        name_lines(axes, ends, LABEL_SIZE, top)
+    lows, highs = zip(*(tenths(axes) for axes, _ in drawn), strict=True)
+    for axes, ends in drawn:  # the same heights in all panels; not from 0, for room at the top
+        name_lines(axes, ends, LABEL_SIZE, (min(lows), max(highs)))
     for axes in grid.flat[len(lengths) :]:
         axes.remove()
     return figure
@@ -118,7 +126,7 @@ def _draw_areas(comparison: Comparison, settings: str) -> "Figure":
         means = np.array([line.mean(metric) for line in lines], float)
         spread = np.array([line.std(metric) or 0.0 for line in lines])
         axes.errorbar(places, means, yerr=spread, elinewidth=0.8, **style)
-        ends.append((entry.run.label, places[-1], float(means[-1]), style["color"]))
+        ends.append((_label(entry), places[-1], float(means[-1]), style["color"]))
     axes.set_xticks(range(len(lengths)), [f"{bits} bits" for bits in lengths])
     axes.set(ylabel=heading(metric), xlim=(-0.2, len(lengths) - 0.8))
     name_lines(axes, ends, LABEL_SIZE)
@@ -128,7 +136,7 @@ def _draw_areas(comparison: Comparison, settings: str) -> "Figure":
 def _draw_distances(comparison: Comparison, settings: str) -> "Figure | None":
     entries: Sequence[Entry] = list(comparison.entries(settings))
     shared = [b for b in comparison.experiment.bits if all(b in e.lines for e in entries)]
-    if not shared or len(entries) < 2:
+    if not shared:
         return None
     bits = SHOWN_DISTANCES if SHOWN_DISTANCES in shared else shared[0]
     return draw_distances([entry.lines[bits] for entry in entries])

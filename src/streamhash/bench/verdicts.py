@@ -28,6 +28,7 @@ __all__ = [
 
 NEAR, NOT_FAR = 0.02, 0.05  # differences from the paper that are counted
 NEARLY_ALL = 0.9
+TOLD = 3  # how many methods a sentence names
 NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
 
@@ -52,9 +53,10 @@ class Verdict:
     @property
     def words(self) -> str:
         """Say it in a few words."""
+        place = "at" if self.of_what == "looks" else "in"
         if self.kind == "no":
-            return f"does not hold in any of {self.cases} {self.of_what}"
-        return f"holds in {self.agreed} of {self.cases} {self.of_what}"
+            return f"does not hold {place} any of {self.cases} {self.of_what}"
+        return f"holds {place} {self.agreed} of {self.cases} {self.of_what}"
 
 
 def verdicts(comparison: Comparison) -> list[Verdict]:
@@ -179,9 +181,15 @@ def _outsiders(comparison: Comparison, settings: str, mine: Entry) -> list[str]:
         ]
         wins = sum(theirs > ours for theirs, ours in both)
         if wins:
-            ahead.append(f"{entry.run.label} in {wins} of {len(both)} columns")
+            changes = " ".join(f"{k}={v}" for k, v in entry.run.changes.items())
+            who = method_name(entry.run.method) + (f" with {changes}" if changes else "")
+            ahead.append((wins, f"{who} in {wins} of {len(both)} columns"))
+    if not ahead:
+        return []
+    told = [text for _, text in sorted(ahead, key=lambda pair: -pair[0])]
+    told = told[:TOLD] + ([f"{len(told) - TOLD} more in fewer"] if len(told) > TOLD else [])
     name = method_name(mine.run.method)
-    return [f"Not a line of the paper, and ahead of {name}: {join(ahead)}."] if ahead else []
+    return [f"Not a line of the paper, and ahead of {name}: {join(told)}."]
 
 
 def _judge_curve(comparison: Comparison, settings: str) -> Verdict | None:
@@ -258,8 +266,8 @@ def _mean_change(part: Entry, whole: Entry, metric: str) -> float | None:
     return float(np.mean(changes)) if changes else None
 
 
-def closeness(comparison: Comparison) -> str:
-    """Say how near the paper's numbers ours are; empty where they do not compare."""
+def closeness(comparison: Comparison) -> list[str]:
+    """Say how near the paper's numbers ours are, and where they are not; empty if none compare."""
     cells = [
         (difference, entry, metric, bits)
         for entry in comparison.entries()
@@ -267,16 +275,17 @@ def closeness(comparison: Comparison) -> str:
         if (difference := comparison.difference(entry, metric, bits)) is not None
     ]
     if not cells:
-        return ""
-    sizes = np.abs([cell[0] for cell in cells])
+        return []
+    sizes = np.abs([round(cell[0], 3) for cell in cells])  # as they are shown
     _, entry, metric, bits = cells[int(sizes.argmax())]
     ours, paper = entry.mean(metric, bits), comparison.paper(entry.run, metric, bits)
-    return (
+    return [
         f"{(sizes <= NEAR).sum()} of {len(cells)} cells are within {brief(NEAR)} of the paper's "
         f"and {(sizes <= NOT_FAR).sum()} within {brief(NOT_FAR)}; the median difference is "
-        f"{brief(float(np.median(sizes)))}. Farthest: {method_name(entry.run.method)}, "
-        f"{heading(metric)} at {bits} bits, {brief(ours)} against the paper's {brief(paper)}."
-    )
+        f"{brief(float(np.median(sizes)))}.",
+        f"Farthest: {method_name(entry.run.method)}, {heading(metric)} at {bits} bits, "
+        f"{brief(ours)} against the paper's {brief(paper)}.",
+    ]
 
 
 def lead_sentence(comparison: Comparison) -> str:
@@ -299,7 +308,8 @@ def lead_sentence(comparison: Comparison) -> str:
                     f"{_count(len(values))} lengths is {brief(ours)}, the paper's {brief(paper)}."
                 )
     for verdict in verdicts(comparison):
-        apart = f" ({comparison.why_apart})" if comparison.why_apart else ""
+        apart = comparison.why_apart.removeprefix(f"{comparison.data} ")
+        apart = f" ({apart})" if apart else ""
         return (
             f"{comparison.data}{apart}: what the paper says of {name} {verdict.words} with "
             f"{verdict.settings} settings."

@@ -24,13 +24,22 @@ def run(
     Rows of an experiment of a paper stand beside the paper's numbers, all others by data set and
     code length. How many rows went where is told on standard error.
     """
-    from streamhash.bench import read_folder, report_markdown, sort_rows, write_contents
+    from streamhash.bench import (
+        have_figures,
+        read_folder,
+        report_markdown,
+        sort_rows,
+        write_contents,
+    )
     from streamhash.cli._console import note
 
     contents = sort_rows(read_folder(folder))
     if markdown and contents.has_lines:
         typer.echo(report_markdown(contents), nl=False)
         return
-    page = write_contents(contents, folder, command=f"streamhash report {folder.name}")
+    command = f"streamhash report {folder.name}"
+    page = write_contents(contents, folder, command=command, figures=have_figures())
     note(contents.account())
+    if not have_figures():
+        note('The report has no figures; for them, run pip install "streamhash[plots]".')
     typer.echo(f"The report is in {page}: open it in a browser.")
