@@ -22,7 +22,7 @@ from streamhash.hashers import METHODS
 
 __all__ = ["Experiment", "Numbers", "Protocol", "Run", "experiment_names", "read_experiment"]
 
-QUICK = {"stream": 2000, "checkpoints": 3}
+QUICK = {"stream": 2000, "checkpoints": 3, "rows": 100_000}
 QUICK_BITS = (32,)
 
 
@@ -65,6 +65,7 @@ class Protocol:
     curve_metric: str = "map"
     split: str = "all"
     note: str = ""
+    rows: int | None = None  # of a set that is made up: all if None
     only_if_asked: bool = False  # too large, or too unlike the paper's, to stand in by itself
 
 
@@ -175,6 +176,7 @@ class Experiment:
                 protocol,
                 stream=min(QUICK["stream"], protocol.stream),
                 checkpoints=min(QUICK["checkpoints"], protocol.checkpoints),
+                rows=QUICK["rows"] if protocol.only_if_asked else None,
             )
             for protocol in self.protocols
         )

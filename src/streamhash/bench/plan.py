@@ -109,6 +109,8 @@ class Plan:
         named = self.data.name in {card.name for card in available()}
         where = Path(self.data.card.where or ".") / self.data.card.source
         words = ["streamhash", "bench", "--data", self.data.name if named else str(where)]
+        if self.data.request is not None and self.data.request[3] is not None:
+            words += ["--rows", str(self.data.request[3])]
         options = {
             "method": self.method,
             "bits": self.n_bits,

@@ -21,8 +21,8 @@ def run_cells(
 ) -> list[Row]:
     """Return the row of each plan; those with a row in ``known`` are not run again.
 
-    ``keep`` is given each new row as soon as it is there. A cell that fails ends the run. A long run
-    leaves it out with a note instead, and tells of each cell where there is no terminal for a bar.
+    ``keep`` is given each new row as soon as it is there. A cell that fails ends the run; a long
+    run leaves it out with a note instead, and tells of each cell where no terminal shows a bar.
     Rows come back in the order of the plans.
     """
     there = {row_key(row): row for row in known}

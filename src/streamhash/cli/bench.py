@@ -26,6 +26,10 @@ def run(
     data: Annotated[
         str, typer.Option("--data", metavar="NAME|FILE", help="A data set, or a file with labels.")
     ] = "digits",
+    rows: Annotated[
+        int | None,
+        typer.Option("--rows", metavar="N", min=1, help="Rows of a set that is made up."),
+    ] = None,
     method: Annotated[
         str, typer.Option("--method", metavar="NAMES", help="Methods, with commas; or all.")
     ] = "all",
@@ -133,7 +137,7 @@ def run(
         "test_seeds": test_seeds,
         "curve_metric": curve_metric,
     }
-    found = load_data(data, labels=labels, column=label_column)
+    found = load_data(data, labels=labels, column=label_column, rows=rows)
     plans = list(
         _plans(
             choose_methods(method),
@@ -156,12 +160,12 @@ def run(
         if out is not None:
             append_row(out / ROWS_FILE, row)
 
-    rows = run_cells(plans, known, jobs=jobs, keep=keep)
+    found_rows = run_cells(plans, known, jobs=jobs, keep=keep)
     if as_json:
-        for row in rows:
+        for row in found_rows:
             typer.echo(to_json(row))
         return
-    results().print(rich_table(summarise(rows)))
+    results().print(rich_table(summarise(found_rows)))
     if out is not None:
         note(f"Rows are in {out / ROWS_FILE}.")
 

@@ -136,7 +136,7 @@ def _run_on(
     from streamhash.cli._cells import run_cells
     from streamhash.data import load_data
 
-    data = load_data(name)
+    data = load_data(name, rows=experiments[0].protocol(name).rows)
     plans: dict[str, Plan] = {}
     for experiment in experiments:
         for plan in experiment.plans(data, seeds, methods):
