@@ -163,7 +163,7 @@ def _print(experiment: "Experiment", data: str, rows: "Sequence[Row]") -> None:
     metric = experiment.metrics[0]
     heading = METRICS[metric][0] if metric in METRICS else metric
     title = f"{experiment.title}: {heading} on {data} (in brackets: the paper's)"
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="italic")
+    table = Table(box=box.SIMPLE_HEAD)
     for name in ("method", "settings", *(f"{bits} bits" for bits in experiment.bits)):
         table.add_column(name, justify="right" if name.endswith("bits") else "left")
     for run, by_bits in experiment.found(summarise(rows), data):
@@ -174,4 +174,4 @@ def _print(experiment: "Experiment", data: str, rows: "Sequence[Row]") -> None:
             cells.append(text if paper is None else f"{text} ({paper:.3f})")
         if by_bits:
             table.add_row(run.label, run.settings, *cells)
-    results().print(table)
+    results().print(title, table, sep="\n", style=None)
