@@ -277,6 +277,12 @@ def test_latex_has_the_papers_form():
     assert "Published settings; mean $\\pm$ standard deviation; streamhash" in text
 
 
+def test_latex_names_the_parts_of_an_ablation_shortly():
+    plain = made("sdoh", 32, 0, 0.7, changes={"label_distribution": "plain"})
+    text = latex_tables([compared([*made_table(), plain], "mnist-ablation")])
+    assert "SDOH, plain P & \\underline{.700} & -- &" in text
+
+
 def test_latex_prints_special_characters_as_they_are():
     assert escape_latex("a_b & 5 % {x} #1 $ ~ ^ \\ ± − –") == (
         r"a\_b \& 5 \% \{x\} \#1 \$ \textasciitilde{} \textasciicircum{} \textbackslash{} "
@@ -356,7 +362,8 @@ def test_the_page_is_whole_and_every_cell_opens(report):
 
 def test_the_page_shows_ours_the_papers_and_the_difference(report):
     page = (report / "index.html").read_text(encoding="utf-8")
-    assert "<b>.805</b><s>±.007</s><small>.814 <i>−.009</i></small>" in page
+    std = '<span class="std">±.007</span>'
+    assert f"<b>.805</b>{std}<small>.814 <i>−.009</i></small>" in page
     assert '<small>.756 <i class="down2">−.051</i></small>' in page
     assert "SDOH&#x27;s mean mAP over two lengths is .805, the paper&#x27;s .808." in page
     assert "authors&#x27; program, transcribed to NumPy, one seed" in page

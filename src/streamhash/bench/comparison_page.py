@@ -164,7 +164,7 @@ def _cell(
         beside = f"<small>{brief(paper)} <i{_tint(difference)}>{signed(difference)}</i></small>"
     mark = {1: "b", 2: "u"}.get(group.place(entry, metric, n_bits), "span")
     std = line.std(metric)
-    spread = "" if std is None else f"<s>±{brief(std)}</s>"
+    spread = "" if std is None else f'<span class="std">±{brief(std)}</span>'
     return (
         f'<button popovertarget="{details.name(line)}"><{mark}>{brief(mean)}</{mark}>{spread}'
         f"{beside}</button>"

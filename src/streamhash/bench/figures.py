@@ -33,7 +33,8 @@ __all__ = [
     "tidy",
 ]
 
-LABEL_GAP = 0.065  # least distance of two labels, as a share of the axes' height
+LABEL_SIZE = 10.0
+LABEL_GAP = 0.065  # least distance of two such labels, as a share of the axes' height
 
 End = tuple[str, float, float, str]  # a label, the place where its line ends, and its colour
 
@@ -183,7 +184,7 @@ def tidy(axes: "Axes") -> None:
 def name_lines(
     axes: "Axes",
     ends: Sequence[End],
-    size: float | None = None,
+    size: float = LABEL_SIZE,
     limits: tuple[float, float] | None = None,
 ) -> None:
     """Give a plot of lines its frame, from 0 up, and each line its name at its end."""
@@ -191,7 +192,8 @@ def name_lines(
     low, high = (0.0, tenths(axes)[1]) if limits is None else limits
     axes.set_ylim(low, high)
     ends = sorted(ends, key=lambda end: end[2])
-    places = _spread([y - low for _, _, y, _ in ends], high - low)
+    gap = LABEL_GAP * size / LABEL_SIZE
+    places = _spread([y - low for _, _, y, _ in ends], high - low, gap)
     for (name, x, y, colour), at in zip(ends, places, strict=True):
         place: dict[str, Any] = {"xycoords": "data", "textcoords": axes.get_yaxis_transform()}
         axes.annotate(
@@ -213,9 +215,9 @@ def tenths(axes: "Axes") -> tuple[float, float]:
     return max(0.0, math.floor(low * 10) / 10), min(1.0, math.ceil(high * 10) / 10)
 
 
-def _spread(heights: list[float], top: float) -> list[float]:
+def _spread(heights: list[float], top: float, share: float = LABEL_GAP) -> list[float]:
     """Move labels at rising heights apart until none covers another, each as little as can be."""
-    gap = min(LABEL_GAP, 1 / max(1, len(heights) - 1)) * top
+    gap = min(share, 1 / max(1, len(heights) - 1)) * top
     # Without their gaps the labels only have to rise: where two would fall, they meet half way.
     piles: list[list[float]] = []
     for number, height in enumerate(heights):

@@ -3,7 +3,7 @@ r"""Comparisons with a paper as LaTeX tables in the paper's form: plain ``tabula
 from collections.abc import Sequence
 from itertools import groupby
 
-from streamhash.bench.comparison import Comparison, Entry, Group, brief, heading
+from streamhash.bench.comparison import Comparison, Entry, Group, brief, heading, method_name
 from streamhash.bench.verdicts import protocol_sentence
 
 __all__ = ["TABLE_KINDS", "escape_latex", "latex_tables"]
@@ -64,6 +64,7 @@ def _table(comparison: Comparison, groups: Sequence[Group]) -> str:
             r"\centering",
             rf"\caption{{{_caption(comparison, groups)}}}",
             rf"\label{{tab:{comparison.name}-{groups[0].settings}}}",
+            r"\small\setlength{\tabcolsep}{4pt}",
             rf"\begin{{tabular}}{{{form}}}",
             r"\hline",
             *body,
@@ -82,12 +83,19 @@ def _row(cells: Sequence[str]) -> str:
 def _rows(comparison: Comparison, group: Group, entry: Entry) -> list[str]:
     """Write the line of an entry and, where the paper prints it too, the paper's below it."""
     cells = [_cell(group, entry, metric, bits) for metric, bits in comparison.columns]
-    rows = [_row([escape_latex(entry.run.label), *cells])]
+    rows = [_row([escape_latex(_label(comparison, entry)), *cells])]
     printed = [comparison.paper(entry.run, metric, bits) for metric, bits in comparison.columns]
     if any(value is not None for value in printed):
         values = [rf"{{\scriptsize {escape_latex(brief(value))}}}" for value in printed]
         rows.append(_row([r"{\scriptsize as printed}", *values]))
     return rows
+
+
+def _label(comparison: Comparison, entry: Entry) -> str:
+    """Name a line; the parts of an ablation by their notes, whose names are short."""
+    if comparison.experiment.kind == "ablation" and entry.run.changes and entry.run.note:
+        return f"{method_name(entry.run.method)}, {entry.run.note.split(':')[0]}"
+    return entry.run.label
 
 
 def _cell(group: Group, entry: Entry, metric: str, n_bits: int) -> str:
@@ -104,7 +112,7 @@ def _caption(comparison: Comparison, groups: Sequence[Group]) -> str:
     lines = [line for group in groups for entry in group.entries for line in entry.lines.values()]
     versions = sorted({str(row["version"]) for line in lines for row in line.rows})
     words = (
-        f"{comparison.title}. {protocol_sentence(comparison)} "
+        f"{comparison.title}. {protocol_sentence(comparison, lines)} "
         f"{groups[0].settings.capitalize()} settings; mean ± standard deviation; "
         f"streamhash {', '.join(versions)}."
     )

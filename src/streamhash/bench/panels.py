@@ -104,7 +104,7 @@ def _draw_panels(comparison: Comparison, settings: str) -> "Figure":
     for axes, bits in zip(grid.flat, lengths, strict=False):
         traces = [Trace(_label(e), e.lines[bits], style) for e, style in styles if bits in e.lines]
         drawn.append(plot(axes, traces))
-        if len(lengths) > 1:
+        if len(comparison.experiment.bits) > 1:
             axes.set_title(f"{bits} bits", loc="left", fontsize=10, color=INK)
     lows, highs = zip(*(tenths(axes) for axes, _ in drawn), strict=True)
     for axes, ends in drawn:  # the same heights in all panels; not from 0, for room at the top

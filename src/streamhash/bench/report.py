@@ -32,6 +32,7 @@ OURS = {
     "tables.tex": "% written by streamhash report\n",
     "results.csv": ",".join(CSV_FIELDS) + "\n",
 }
+ONE_PANEL = 8.0  # inches; a wider figure takes the whole page
 Draw = Callable[[Sequence[Line]], "Figure"]
 Say = Callable[[Sequence[Line]], str]
 FIGURES: dict[str, tuple[str, Draw, Say]] = {
@@ -93,7 +94,7 @@ def _draw_comparison(comparison: Comparison, folder: Path) -> list[Picture]:
             name = f"{comparison.name}-{settings}"
             title = f"{comparison.title}, {settings} settings"
             sentence = figure_words(comparison, settings)
-            wide = comparison.experiment.kind in ("precision", "curve", "ablation")
+            wide = figure.get_figwidth() > ONE_PANEL
             pictures.append(_save(figure, folder, name, title, sentence, wide))
     return pictures
 

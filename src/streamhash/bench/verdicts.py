@@ -15,6 +15,7 @@ from streamhash.bench.comparison import (
     papers_methods,
     signed,
 )
+from streamhash.bench.summary import Line
 from streamhash.bench.words import join
 
 __all__ = [
@@ -218,7 +219,7 @@ def _judge_curve(comparison: Comparison, settings: str) -> Verdict | None:
                 f"({method_name(second)}) {brief(theirs[second][1])}."
             )
     name = method_name(mine.run.method)
-    told = f"{name} leads the paper's methods at {led} of {looks} looks, over all lengths."
+    told = f"{name} leads the paper's methods at {led} of {looks} looks on the way."
     sentences = [told, early, *_field(comparison, settings, [mine, *rivals])]
     return Verdict(settings, led, looks, "looks", tuple(filter(None, sentences)), NEARLY_ALL)
 
@@ -317,9 +318,9 @@ def lead_sentence(comparison: Comparison) -> str:
     return ""
 
 
-def protocol_sentence(comparison: Comparison) -> str:
-    """Say what was asked, searched and learned, and how often."""
-    lines = list(comparison.lines())
+def protocol_sentence(comparison: Comparison, lines: Sequence[Line] = ()) -> str:
+    """Say what was asked, searched and learned, and how often, in some lines or in all."""
+    lines = lines or list(comparison.lines())
     row = lines[0].rows[0]
     counts = sorted({len(line.rows) for line in lines})
     seeds = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
