@@ -97,7 +97,7 @@ def _draw_panels(comparison: Comparison, settings: str) -> "Figure":
     ]
     n_columns = min(2, len(lengths))
     n_rows = math.ceil(len(lengths) / n_columns)
-    figure = new_figure(10.8 if n_columns == 2 else 7.2, 3.6 * n_rows)
+    figure = new_figure(10.8 if n_columns == 2 else 5.4, 3.6 * n_rows)
     grid = figure.subplots(n_rows, n_columns, squeeze=False)
     plot = plot_curves if comparison.experiment.kind == "curve" else plot_precision
     drawn = []
@@ -117,7 +117,7 @@ def _draw_panels(comparison: Comparison, settings: str) -> "Figure":
 def _draw_areas(comparison: Comparison, settings: str) -> "Figure":
     """Draw a value for each code length; the lengths stand at even distances."""
     metric, lengths = comparison.experiment.metrics[0], comparison.experiment.bits
-    figure = new_figure(7.2, 4.2)
+    figure = new_figure(5.4, 3.9)
     axes = figure.subplots()
     ends = []
     for entry, style in _styles(comparison, settings):
