@@ -4,27 +4,35 @@
     python docs/rebuild.py --check   change nothing; exit 1 if something would change (a test)
 
 A document holds a table between ``<!-- table: NAME -->`` and ``<!-- end -->``. Names: those of
-``TABLES``, METHOD-mnist for a method beside the paper, and benchmark-NAME for what a benchmark
-printed.
+``TABLES``, METHOD-mnist for a method beside the paper, experiment-NAME or experiment-NAME-SETTINGS
+for an experiment of the paper, verdict-NAME for whether its claims hold, and benchmark-NAME for
+what a benchmark printed.
 """
 
 import math
 import re
 import sys
-import tomllib
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
 
-from streamhash.bench import read_rows, summarise
+from streamhash.bench import (
+    comparison_markdown,
+    experiment_names,
+    read_experiment,
+    read_folder,
+    read_rows,
+    summarise,
+)
+from streamhash.bench.experiments import Numbers
+from streamhash.bench.report.comparison import Comparison, compare
+from streamhash.bench.report.verdicts import closeness, verdicts
 from streamhash.bench.summary import Line
 from streamhash.hashers import METHODS
 
 ROOT = Path(__file__).parents[1]
-PAPER = tomllib.loads(
-    (ROOT / "src/streamhash/bench/papers/mnist-table.toml").read_text(encoding="utf-8")
-)
-BITS: list[int] = PAPER["bits"]
+PAPER = read_experiment("mnist-table")
+BITS = PAPER.bits
 HEAD = [f"{k} bits" for k in BITS]
 TITLES = {"map": "mAP", "precision@h2": "Precision@H2"}
 KERNEL = "default kernel=1000"
@@ -48,9 +56,9 @@ def markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def published(line: dict[str, Any], metric: str) -> list[str]:
+def published(numbers: Numbers, metric: str) -> list[str]:
     """Published numbers as cells."""
-    return ["–" if math.isnan(value) else f"{value:.3f}" for value in line[metric]]
+    return ["–" if math.isnan(value) else f"{value:.3f}" for value in numbers.values[metric]]
 
 
 def ours(by_bits: ByBits, metric: str) -> list[str]:
@@ -70,9 +78,9 @@ def beside_the_paper(method: str) -> str:
     tables = []
     for metric, title in TITLES.items():
         body = [
-            [line["source"], *published(line, metric)]
-            for line in PAPER["numbers"]
-            if line["method"] == method
+            [numbers.source, *published(numbers, metric)]
+            for numbers in PAPER.numbers
+            if numbers.method == method
         ]
         # Published settings first, then those with changes, then our defaults.
         for settings in sorted(found, key=lambda name: (name.split(" ")[0] == "default", name)):
@@ -83,24 +91,54 @@ def beside_the_paper(method: str) -> str:
 
 
 def readme() -> str:
-    """All methods on MNIST, mAP: published settings beside the paper's numbers, then ours."""
+    """The paper's methods on MNIST, mAP: published settings beside its numbers, then our own."""
     found = lines("mnist")
-    papers = {line["method"]: line for line in PAPER["numbers"] if line["source"] == "paper"}
-    tables = []
+    papers = {n.method: n for n in PAPER.numbers if n.source == "paper"}
+    rows = []
+    for run, by_bits in PAPER.found(all_lines(), "mnist"):
+        if run.is_papers and run.method in papers:
+            there = published(papers[run.method], "map")
+            cells = zip(ours(by_bits, "map"), there, strict=True)
+            rows.append([run.label, *(f"{cell} ({value})" for cell, value in cells)])
     for settings, title in (
-        ("published", "published settings"),
-        ("default", "our defaults"),
-        (KERNEL, "our defaults, `kernel=1000`"),
+        ("default", "SDOH, our default for any data"),
+        ("tuned", "SDOH, tuned on the stream"),
     ):
-        for method in METHODS:
-            if settings not in found.get(method, {}):
-                continue
-            cells = ours(found[method][settings], "map")
-            if settings == "published" and method in papers:
-                there = published(papers[method], "map")
-                cells = [f"{cell} ({value})" for cell, value in zip(cells, there, strict=True)]
-            tables.append([f"{METHODS[method].__name__}, {title}", *cells])
-    return markdown(["MNIST, mAP", *HEAD], tables)
+        rows.append([title, *ours(found["sdoh"][settings], "map")])
+    return markdown(["MNIST, mAP", *HEAD], rows)
+
+
+@cache
+def all_lines() -> list[Line]:
+    """Everything there is in results/."""
+    return summarise(read_folder(ROOT / "results"))
+
+
+@cache
+def comparison(name: str) -> Comparison:
+    """An experiment, on the first of its data sets that has results."""
+    experiment = read_experiment(name)
+    on_each = (compare(experiment, all_lines(), on.data) for on in experiment.protocols)
+    return next(found for found in on_each if found.settings)
+
+
+def experiment_table(rest: str) -> str:
+    """The tables of an experiment, of all settings or of some: mnist-table-published."""
+    name = next(name for name in experiment_names() if rest.startswith(name))
+    settings = rest.removeprefix(name).removeprefix("-") or None
+    data = comparison(name).data
+    return comparison_markdown(read_experiment(name), all_lines(), data, settings)
+
+
+def verdict(name: str) -> str:
+    """What the paper says of an experiment, and whether it holds here."""
+    found = comparison(name)
+    items = [
+        f"- With {each.settings} settings this {each.words}. {' '.join(each.sentences)}"
+        for each in verdicts(found)
+    ]
+    said = [f"> {claim}" for claim in found.experiment.claims]
+    return "\n".join([*said, "", *items, *(f"- {near}" for near in closeness(found))])
 
 
 def other_data() -> str:
@@ -163,21 +201,35 @@ def table(name: str) -> str:
     """Make the table of this name."""
     if name in TABLES:
         return TABLES[name]()
+    if name.startswith("experiment-"):
+        return experiment_table(name.removeprefix("experiment-"))
+    if name.startswith("verdict-"):
+        return verdict(name.removeprefix("verdict-"))
     if name.startswith("benchmark-"):
         return benchmark(name.removeprefix("benchmark-").replace("-", "_"))
     return beside_the_paper(name.removesuffix("-mnist"))
 
 
+FIGURES = ("precision", "curve", "auc", "unseen")
+
+
 def draw() -> None:
-    """Draw the README's figure: quality against instances seen."""
-    from streamhash.bench.figures import draw_curves
-    from streamhash.bench.picture import save_png
+    """Draw the README's figure, quality against instances seen, and those of the paper."""
+    from streamhash.bench.report.figures import draw_curves
+    from streamhash.bench.report.panels import draw_comparison
+    from streamhash.bench.report.picture import save_png
 
     found = lines("mnist")
     folder = ROOT / "docs" / "figures"
     folder.mkdir(exist_ok=True)
     wanted = [found["sdoh"][KERNEL], *(found[name]["default"] for name in METHODS if name in found)]
-    save_png(draw_curves([by_bits[32] for by_bits in wanted]), folder / "mnist-curve.png")
+    save_png(draw_curves([by_bits[32] for by_bits in wanted]), folder / "mnist-defaults.png")
+    for name in experiment_names():
+        if read_experiment(name).kind in FIGURES:
+            for settings in comparison(name).settings:
+                picture = draw_comparison(comparison(name), settings)
+                if picture is not None:
+                    save_png(picture, folder / f"{name}-{settings}.png")
 
 
 PLACE = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)

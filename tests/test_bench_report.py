@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 import pytest
 
 from streamhash.bench import run_cell, summarise, write_report
-from streamhash.bench.figures import _spread
-from streamhash.bench.words import curve_words, distance_words, headline, precision_words
+from streamhash.bench.report.figures import _spread
+from streamhash.bench.report.words import curve_words, distance_words, headline, precision_words
 from streamhash.errors import InputError
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
@@ -147,7 +147,7 @@ def test_labels_are_spread_without_leaving_their_order_or_the_axes():
 def test_missing_matplotlib_is_one_clear_error():
     code = (
         "import sys; sys.modules['matplotlib.figure'] = None\n"
-        "from streamhash.bench.figures import draw_curves\n"
+        "from streamhash.bench.report.figures import draw_curves\n"
         "try: draw_curves([])\n"
         "except Exception as error: sys.stdout.write(f'{type(error).__name__}: {error}')\n"
     )

@@ -22,11 +22,11 @@ from streamhash.bench import (
     summarise,
     write_report,
 )
-from streamhash.bench.comparison import compare, compare_all, own_method, papers_methods
-from streamhash.bench.comparison_page import _tint
-from streamhash.bench.latex import escape_latex, latex_tables
-from streamhash.bench.results_csv import CSV_FIELDS, results_csv
-from streamhash.bench.verdicts import (
+from streamhash.bench.report.comparison import compare, compare_all, own_method, papers_methods
+from streamhash.bench.report.comparison_page import _tint
+from streamhash.bench.report.latex import escape_latex, latex_tables
+from streamhash.bench.report.results_csv import CSV_FIELDS, results_csv
+from streamhash.bench.report.verdicts import (
     closeness,
     lead_sentence,
     missing_sentence,

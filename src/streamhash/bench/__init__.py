@@ -6,11 +6,12 @@
 (300, 1497, 1497)
 """
 
-from streamhash.bench.contents import Contents, sort_rows
 from streamhash.bench.experiments import Experiment, experiment_names, read_experiment
-from streamhash.bench.markdown import comparison_markdown, report_markdown
 from streamhash.bench.plan import Plan, find_method, make_hasher, plan_cell
-from streamhash.bench.report import have_figures, write_contents, write_report
+from streamhash.bench.report.contents import Contents, sort_rows
+from streamhash.bench.report.markdown import comparison_markdown, report_markdown
+from streamhash.bench.report.table import markdown_table, rich_table
+from streamhash.bench.report.write import have_figures, write_contents, write_report
 from streamhash.bench.rows import (
     ROWS_FILE,
     Row,
@@ -23,7 +24,6 @@ from streamhash.bench.rows import (
 )
 from streamhash.bench.runner import run_cell, run_plan
 from streamhash.bench.summary import summarise
-from streamhash.bench.table import markdown_table, rich_table
 from streamhash.bench.tuning import Search
 from streamhash.bench.workers import run_plans
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamhash.bench.comparison import (
+from streamhash.bench.report.comparison import (
     Comparison,
     Entry,
     brief,
@@ -15,8 +15,8 @@ from streamhash.bench.comparison import (
     papers_methods,
     signed,
 )
+from streamhash.bench.report.words import join
 from streamhash.bench.summary import Line
-from streamhash.bench.words import join
 
 __all__ = [
     "Verdict",

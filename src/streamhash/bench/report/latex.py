@@ -3,8 +3,8 @@ r"""Comparisons with a paper as LaTeX tables in the paper's form: plain ``tabula
 from collections.abc import Sequence
 from itertools import groupby
 
-from streamhash.bench.comparison import Comparison, Entry, Group, brief, heading, method_name
-from streamhash.bench.verdicts import protocol_sentence
+from streamhash.bench.report.comparison import Comparison, Entry, Group, brief, heading, method_name
+from streamhash.bench.report.verdicts import protocol_sentence
 
 __all__ = ["TABLE_KINDS", "escape_latex", "latex_tables"]
 

@@ -4,19 +4,19 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streamhash.bench.comparison import Comparison
-from streamhash.bench.contents import Contents, sort_rows
-from streamhash.bench.figures import draw_curves, draw_distances, draw_precision
-from streamhash.bench.latex import latex_tables
-from streamhash.bench.markdown import report_markdown
-from streamhash.bench.page import GENERATOR, group_name, make_page
-from streamhash.bench.page_parts import Picture
-from streamhash.bench.panels import draw_comparison, figure_words
-from streamhash.bench.picture import save_png, to_svg
-from streamhash.bench.results_csv import CSV_FIELDS, results_csv
+from streamhash.bench.report.comparison import Comparison
+from streamhash.bench.report.contents import Contents, sort_rows
+from streamhash.bench.report.figures import draw_curves, draw_distances, draw_precision
+from streamhash.bench.report.latex import latex_tables
+from streamhash.bench.report.markdown import report_markdown
+from streamhash.bench.report.page import GENERATOR, group_name, make_page
+from streamhash.bench.report.page_parts import Picture
+from streamhash.bench.report.panels import draw_comparison, figure_words
+from streamhash.bench.report.picture import save_png, to_svg
+from streamhash.bench.report.results_csv import CSV_FIELDS, results_csv
+from streamhash.bench.report.words import curve_words, distance_words, precision_words
 from streamhash.bench.rows import Row
 from streamhash.bench.summary import Line, by_group
-from streamhash.bench.words import curve_words, distance_words, precision_words
 from streamhash.errors import InputError
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamhash.bench.colours import INK, line_styles
-from streamhash.bench.comparison import Comparison, Entry, heading, method_name, own_method
-from streamhash.bench.figures import (
+from streamhash.bench.report.colours import INK, line_styles
+from streamhash.bench.report.comparison import Comparison, Entry, heading, method_name, own_method
+from streamhash.bench.report.figures import (
     Trace,
     draw_distances,
     name_lines,
@@ -21,7 +21,7 @@ from streamhash.bench.figures import (
     plot_precision,
     tenths,
 )
-from streamhash.bench.words import join
+from streamhash.bench.report.words import join
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

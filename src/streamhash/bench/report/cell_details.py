@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from streamhash.bench.comparison import Comparison, brief, heading, method_name
-from streamhash.bench.page_parts import facts, machine_facts
+from streamhash.bench.report.comparison import Comparison, brief, heading, method_name
+from streamhash.bench.report.page_parts import facts, machine_facts
 from streamhash.bench.summary import METRICS, Line
 
 __all__ = ["CellDetails"]

@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streamhash.bench.colours import SCHEMES
+from streamhash.bench.report.colours import SCHEMES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

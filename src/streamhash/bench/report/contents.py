@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from streamhash.bench.comparison import Comparison, compare_all
+from streamhash.bench.report.comparison import Comparison, compare_all
+from streamhash.bench.report.words import join
 from streamhash.bench.rows import Row, latest
 from streamhash.bench.summary import Line, summarise
-from streamhash.bench.words import join
 
 __all__ = ["Contents", "sort_rows"]
 

@@ -4,8 +4,8 @@ import csv
 import io
 from collections.abc import Iterable, Iterator
 
-from streamhash.bench.comparison import Comparison
-from streamhash.bench.contents import Contents
+from streamhash.bench.report.comparison import Comparison
+from streamhash.bench.report.contents import Contents
 from streamhash.bench.summary import METRICS, Line
 
 __all__ = ["CSV_FIELDS", "results_csv"]

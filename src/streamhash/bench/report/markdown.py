@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 from itertools import groupby
 
-from streamhash.bench.comparison import Comparison, Entry, Group, compare, heading
-from streamhash.bench.contents import Contents
 from streamhash.bench.experiments import Experiment
-from streamhash.bench.summary import Line
-from streamhash.bench.table import markdown_table
-from streamhash.bench.verdicts import (
+from streamhash.bench.report.comparison import Comparison, Entry, Group, compare, heading
+from streamhash.bench.report.contents import Contents
+from streamhash.bench.report.table import markdown_table
+from streamhash.bench.report.verdicts import (
     closeness,
     lead_sentence,
     missing_sentence,
     protocol_sentence,
     verdicts,
 )
-from streamhash.bench.words import join
+from streamhash.bench.report.words import join
+from streamhash.bench.summary import Line
 
 __all__ = ["comparison_markdown", "report_markdown"]
 

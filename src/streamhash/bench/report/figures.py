@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.bench.colours import GRID, INK, OTHER_PAIRS, SIMILAR_PAIRS, line_styles
+from streamhash.bench.report.colours import GRID, INK, OTHER_PAIRS, SIMILAR_PAIRS, line_styles
 from streamhash.bench.summary import METRICS, Line
 from streamhash.errors import MissingPartError
 

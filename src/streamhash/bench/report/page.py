@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 
-from streamhash.bench.cell_details import CellDetails
-from streamhash.bench.colours import GRID, INK
-from streamhash.bench.comparison_page import comparison_parts, overview
-from streamhash.bench.contents import Contents
-from streamhash.bench.page_parts import Picture, facts, figure_part, machine_facts
-from streamhash.bench.picture import colour_variables
+from streamhash.bench.report.cell_details import CellDetails
+from streamhash.bench.report.colours import GRID, INK
+from streamhash.bench.report.comparison_page import comparison_parts, overview
+from streamhash.bench.report.contents import Contents
+from streamhash.bench.report.page_parts import Picture, facts, figure_part, machine_facts
+from streamhash.bench.report.picture import colour_variables
+from streamhash.bench.report.table import HEADINGS, SECONDS, group_sizes, table_cells
+from streamhash.bench.report.words import headline, join
 from streamhash.bench.rows import Row
 from streamhash.bench.summary import METRICS, Line, by_group
-from streamhash.bench.table import HEADINGS, SECONDS, group_sizes, table_cells
-from streamhash.bench.words import headline, join
 
 __all__ = ["GENERATOR", "Pictures", "group_name", "make_page"]
 
@@ -55,7 +55,7 @@ def make_page(contents: Contents, pictures: Pictures, command: str) -> str:
 def _style() -> str:
     names = f"--ink: var(--c{INK[1:]}); --line: var(--c{GRID[1:]});"
     dark = "--paper: #0d1117; --soft: #161b22; --quiet: #9aa4af;"
-    css = files("streamhash.bench").joinpath("page.css").read_text(encoding="utf-8")
+    css = files("streamhash.bench.report").joinpath("page.css").read_text(encoding="utf-8")
     light_rule = f":root {{ {names} {colour_variables(dark=False)} }}"
     dark_rule = f":root {{ {dark} {colour_variables(dark=True)} }}"
     return f"{css}{light_rule}\n@media (prefers-color-scheme: dark) {{ {dark_rule} }}\n"

@@ -3,10 +3,18 @@
 from collections.abc import Sequence
 from html import escape
 
-from streamhash.bench.cell_details import CellDetails
-from streamhash.bench.comparison import Comparison, Entry, Group, brief, heading, run_note, signed
-from streamhash.bench.page_parts import Picture, figure_part
-from streamhash.bench.verdicts import (
+from streamhash.bench.report.cell_details import CellDetails
+from streamhash.bench.report.comparison import (
+    Comparison,
+    Entry,
+    Group,
+    brief,
+    heading,
+    run_note,
+    signed,
+)
+from streamhash.bench.report.page_parts import Picture, figure_part
+from streamhash.bench.report.verdicts import (
     closeness,
     lead_sentence,
     missing_sentence,
