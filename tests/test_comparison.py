@@ -181,7 +181,13 @@ def test_curves_and_areas_are_judged_too():
 def test_an_ablation_compares_the_whole_with_its_parts():
     plain = [made("sdoh", 32, 0, 0.7, changes={"label_distribution": "plain"})]
     (verdict,) = verdicts(compared([*made_table(), *plain], "mnist-ablation"))
-    assert verdict.words == "holds in 2 of 2 columns"
+    assert verdict.words == "holds in 2 of 2 comparisons"
+    near = [
+        made("sdoh", 32, seed, value, changes={"label_distribution": "plain"})
+        for seed, value in ((0, 0.7), (1, 0.9))  # worse on average, but not by the deviation
+    ]
+    (other,) = verdicts(compared([*made_table(), *near], "mnist-ablation"))
+    assert other.kind == "no"
     assert verdict.sentences[0] == (
         "mAP, mean change over the lengths: label_distribution=plain −.105."
     )

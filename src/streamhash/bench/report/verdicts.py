@@ -232,19 +232,18 @@ def _curve(entry: Entry, bits: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _judge_ablation(comparison: Comparison, settings: str) -> Verdict | None:
-    """Judge in which columns the whole method is no worse than with a part taken out."""
+    """Judge where a part taken out makes the method worse, by more than the seeds' deviation."""
     entries = list(comparison.entries(settings))
     whole = next((entry for entry in entries if not entry.run.changes), None)
     parts = [entry for entry in entries if entry.run.changes]
     if whole is None or not parts:
         return None
-    agreed = cases = 0
-    for metric, bits in comparison.columns:
-        rivals = [mean for part in parts if (mean := part.mean(metric, bits)) is not None]
-        ours = whole.mean(metric, bits)
-        if ours is not None and rivals:
-            cases += 1
-            agreed += round(ours, 3) >= round(max(rivals), 3)
+    losses = [
+        loss
+        for metric, bits in comparison.columns
+        for part in parts
+        if (loss := _clear_loss(part, whole, metric, bits)) is not None
+    ]
     sentences = []
     for metric in comparison.experiment.metrics:
         told = [
@@ -254,7 +253,16 @@ def _judge_ablation(comparison: Comparison, settings: str) -> Verdict | None:
         ]
         if told:
             sentences.append(f"{heading(metric)}, mean change over the lengths: {join(told)}.")
-    return Verdict(settings, agreed, cases, "columns", tuple(sentences))
+    return Verdict(settings, sum(losses), len(losses), "comparisons", tuple(sentences))
+
+
+def _clear_loss(part: Entry, whole: Entry, metric: str, bits: int) -> bool | None:
+    """Say whether the part taken out costs more than the deviation; None if not measured."""
+    theirs, ours = part.mean(metric, bits), whole.mean(metric, bits)
+    if theirs is None or ours is None:
+        return None
+    deviations = [entry.lines[bits].std(metric) or 0.0 for entry in (part, whole)]
+    return ours - theirs > max(deviations)
 
 
 def _mean_change(part: Entry, whole: Entry, metric: str) -> float | None:
