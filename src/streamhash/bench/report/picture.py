@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["colour_variables", "save_png", "to_svg"]
 
 
-def save_png(figure: "Figure", path: Path) -> None:
-    """Write a picture for documents: light, on white, sharp on dense screens."""
-    figure.savefig(path, format="png", dpi=200, facecolor="white", metadata={"Software": None})
+def save_png(figure: "Figure", path: Path, *, dpi: int = 200) -> None:
+    """Write a picture for documents: light, on white, by default sharp on dense screens."""
+    figure.savefig(path, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
 
 
 def to_svg(figure: "Figure", name: str, alt: str) -> str:
