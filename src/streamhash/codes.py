@@ -2,8 +2,10 @@
 
 A bit is 1 where the projection is greater than zero, and 0 elsewhere (also at zero): the paper's
 ``sgn``. Codes are rows of ``uint8`` with the first bit in the highest place of the first byte
-(``np.packbits``' order, that of faiss examples, Milvus and sentence-transformers' ``ubinary``);
-the bits that fill up the last byte are zero, so they never count in a Hamming distance.
+(the order of ``np.packbits``, sentence-transformers' ``ubinary`` and PostgreSQL's bit strings); the
+bits that fill up the last byte are zero, so they never count in a Hamming distance. Distances do
+not depend on the order as long as all codes have the same one: ``reverse_bits`` turns codes of
+programs that begin with the lowest place.
 """
 
 from typing import Any
@@ -13,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from streamhash.errors import InputError
 
-__all__ = ["check_codes", "code_bytes", "pack", "to_words", "unpack"]
+__all__ = ["check_codes", "code_bytes", "pack", "reverse_bits", "to_words", "unpack"]
 
 Codes = NDArray[np.uint8]
 
@@ -43,6 +45,19 @@ def unpack(codes: ArrayLike, n_bits: int) -> NDArray[np.uint8]:
     array([[1, 0, 0, 1]], dtype=uint8)
     """
     return np.unpackbits(check_codes(codes, n_bits=n_bits), axis=1, count=n_bits)
+
+
+def reverse_bits(codes: ArrayLike) -> Codes:
+    """Turn the bits within each byte around: from the lowest place first to ours, and back.
+
+    >>> bits = np.array([[1, 0, 0, 1, 0, 0, 0, 0, 1]], dtype=np.uint8)
+    >>> reverse_bits(np.packbits(bits, axis=1, bitorder="little")) == pack(bits)
+    array([[ True,  True]])
+    """
+    return _REVERSED[check_codes(codes, name="reverse_bits: codes")]
+
+
+_REVERSED = np.packbits(np.unpackbits(np.arange(256, dtype=np.uint8)), bitorder="little")
 
 
 def check_codes(codes: ArrayLike, *, n_bits: int | None = None, name: str = "codes") -> Codes:
