@@ -1,5 +1,29 @@
 """Search by Hamming distance: exact, with ids of your own, while items come and go."""
 
+from streamhash.search.bridges import (
+    from_arrow,
+    from_bit_strings,
+    from_faiss,
+    from_numpy,
+    from_sentence_transformers,
+    to_arrow,
+    to_bit_strings,
+    to_faiss,
+    to_numpy,
+    to_sentence_transformers,
+)
 from streamhash.search.index import HammingIndex
 
-__all__ = ["HammingIndex"]
+__all__ = [
+    "HammingIndex",
+    "from_arrow",
+    "from_bit_strings",
+    "from_faiss",
+    "from_numpy",
+    "from_sentence_transformers",
+    "to_arrow",
+    "to_bit_strings",
+    "to_faiss",
+    "to_numpy",
+    "to_sentence_transformers",
+]
