@@ -1,5 +1,6 @@
 """Search by Hamming distance: exact, with ids of your own, while items come and go."""
 
+from streamhash.search.approximate import ApproximateIndex
 from streamhash.search.bridges import (
     from_arrow,
     from_bit_strings,
@@ -15,6 +16,7 @@ from streamhash.search.bridges import (
 from streamhash.search.index import HammingIndex
 
 __all__ = [
+    "ApproximateIndex",
     "HammingIndex",
     "from_arrow",
     "from_bit_strings",
