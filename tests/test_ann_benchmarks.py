@@ -1,0 +1,75 @@
+"""The adapters for ann-benchmarks, called as its runner calls them."""
+
+import numpy as np
+import pytest
+
+from streamhash import InputError, pack
+from streamhash.search.ann_benchmarks import StreamhashBuckets, StreamhashExact
+from streamhash.threads import using_threads
+
+
+def run_as_ann_benchmarks_does(algorithm, train, queries, count, groups):
+    """What its runner does to an algorithm, without the clock (ann_benchmarks/runner.py)."""
+    before = algorithm.get_memory_usage()
+    algorithm.fit(train)
+    assert algorithm.get_memory_usage() > before
+    answers = []
+    for arguments in groups or [[]]:
+        if arguments:
+            algorithm.set_query_arguments(*arguments)
+        single = [algorithm.query(v, count) for v in queries]
+        algorithm.batch_query(queries, count)
+        assert [list(row) for row in algorithm.get_batch_results()] == single
+        for row in single:
+            assert len(row) == len(set(row)) <= count
+            assert all(0 <= int(item) < len(train) for item in row)
+        assert dict(algorithm.get_additional()) == {}
+        answers.append((str(algorithm), single))
+    algorithm.done()
+    return answers
+
+
+@pytest.mark.parametrize("form", [np.bool_, np.uint8, np.float32, "packed"])
+def test_the_exact_adapter_finds_the_nearest(form):
+    rng = np.random.default_rng(0)
+    train, queries = rng.integers(0, 2, (300, 16)), rng.integers(0, 2, (9, 16))
+    distances = (queries[:, None] != train).sum(axis=2)
+    expected = np.argsort(distances, axis=1, kind="stable")[:, :10].tolist()
+    packed = form == "packed"
+    if packed:
+        train, queries = pack(train), pack(queries)
+    else:
+        train, queries = train.astype(form), queries.astype(form)
+    algorithm = StreamhashExact("hamming", packed=packed)
+    answers = run_as_ann_benchmarks_does(algorithm, train, queries, 10, [])
+    assert answers == [("StreamhashExact()", expected)]
+
+
+def test_the_adapter_of_buckets_takes_the_number_to_look_into():
+    pytest.importorskip("faiss", reason="faiss-cpu is not installed")
+    rng = np.random.default_rng(0)
+    train, queries = (rng.integers(0, 2, (n, 16)).astype(bool) for n in (300, 9))
+    with using_threads(1):
+        (few, _), (every, found) = run_as_ann_benchmarks_does(
+            StreamhashBuckets("hamming", 8), train, queries, 10, [[1], [8]]
+        )
+    assert (few, every) == (
+        "StreamhashBuckets(n_buckets=8, n_probe=1)",
+        "StreamhashBuckets(n_buckets=8, n_probe=8)",
+    )
+    distances = (queries[:, None] != train).sum(axis=2)
+    nearest = np.sort(distances, axis=1)[:, :10]
+    np.testing.assert_array_equal(np.take_along_axis(distances, np.array(found), axis=1), nearest)
+
+
+def test_the_adapters_refuse_what_they_cannot_do():
+    with pytest.raises(InputError, match="metric='angular' came; run it on data sets of hamming"):
+        StreamhashExact("angular")
+    with pytest.raises(InputError, match="other values than 0 and 1; pass packed=True"):
+        StreamhashExact("hamming").fit(np.full((9, 2), 255, np.uint8))
+    with pytest.raises(InputError, match="leave query_args out"):
+        StreamhashExact("hamming").set_query_arguments(4)
+    with pytest.raises(InputError, match=r"call fit\(X\) first"):
+        StreamhashExact("hamming").query([0, 1], 1)
+    with pytest.raises(InputError, match="pass n_probe alone"):
+        StreamhashBuckets("hamming").set_query_arguments(4, 5)
