@@ -36,7 +36,7 @@ class ApproximateIndex:
     """The codes of a HammingIndex in buckets, of which a search looks into the nearest few.
 
     K-means on the codes finds the buckets (faiss's ``IndexBinaryIVF``), so this pays where codes
-    come in groups, as learned ones do, and are many: below a million, the exact index is as quick.
+    come in groups, as learned ones do, and are millions; docs/search.md has measurements.
     The same codes and seed give the same buckets. It holds a copy of the codes as they were when
     it was built; ask ``is_stale``, and call ``refresh`` when you have the seconds.
 
