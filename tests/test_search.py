@@ -1,5 +1,8 @@
 """The exact index against a plain dict, its contract, its files, and its errors."""
 
+import mmap
+import subprocess
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -13,15 +16,22 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import streamhash.search
 from streamhash import FileError, HammingIndex, InputError, pack, storage
 from streamhash.kernels import hamming
+from streamhash.search import shelf
 from streamhash.threads import set_threads
 
 FAR = 2147483647
+FEW = shelf.FEW
+FILES = Path(__file__).parent / "files"
 
 
 def codes_of(numbers, n_bits):
     """Codes whose first bits are the binary digits of small numbers: few of them, so many ties."""
     bits = [[int(digit) for digit in f"{number:0{n_bits}b}"[-n_bits:]] for number in numbers]
     return np.packbits(np.array(bits, np.uint8).reshape(-1, n_bits), axis=1)
+
+
+def planes_of(n, n_bytes):
+    return np.zeros((-(-n // 64), n_bytes, 64), np.uint8)
 
 
 def row(number, n_bits):
@@ -33,13 +43,15 @@ def distance(code, other):
 
 
 class IndexAgainstDict(RuleBasedStateMachine):
-    """A dict keeps the order in which keys came, as the index does."""
+    """A dict keeps the order in which keys came, as the index does among strings."""
 
     some_id = st.integers(0, 12)
     missing = -1
+    order = staticmethod(sorted)  # of ids
 
-    @initialize(n_bits=st.sampled_from([1, 3, 8, 12, 63, 65, 128]))
-    def start(self, n_bits):
+    @initialize(n_bits=st.sampled_from([1, 3, 8, 12, 63, 65, 128, 256]), few=st.integers(0, 20))
+    def start(self, n_bits, few):
+        shelf.FEW = few  # laid out anew often, or hardly ever
         self.n_bits = n_bits
         self.index = HammingIndex(n_bits)
         self.model = {}
@@ -81,8 +93,8 @@ class IndexAgainstDict(RuleBasedStateMachine):
             self.model |= {i: row(m, self.n_bits) for i, m in zip(ids, numbers, strict=True)}
 
     def ranked(self, query):
-        found = [(distance(query, code), i) for i, code in self.model.items()]
-        return sorted(found, key=lambda pair: pair[0])  # stable: the one added first comes first
+        found = [(distance(query, self.model[i]), i) for i in self.order(self.model)]
+        return sorted(found, key=lambda pair: pair[0])  # stable: ties keep their order
 
     @rule(queries=st.lists(st.integers(0, 7), max_size=3), k=st.integers(1, 20))
     def search(self, queries, k):
@@ -107,23 +119,29 @@ class IndexAgainstDict(RuleBasedStateMachine):
             found = zip(distances[place].tolist(), ids[place].tolist(), strict=True)
             assert list(found) == near
 
-    @rule()
-    def save_and_load(self):
+    @rule(mapped=st.booleans())
+    def save_and_load(self, mapped):
         with tempfile.TemporaryDirectory() as folder:
             self.index.save(Path(folder) / "index")
-            self.index = HammingIndex.load(Path(folder) / "index")
+            self.index = HammingIndex.load(Path(folder) / "index", mmap=mapped)
+
+    def teardown(self):
+        shelf.FEW = FEW
 
     @invariant()
     def holds_the_same(self):
         assert len(self.index) == len(self.model)
-        assert list(self.index) == self.index.ids.tolist() == list(self.model)
-        assert [code.tobytes() for code in self.index.codes] == list(self.model.values())
+        order = list(self.order(self.model))
+        assert list(self.index) == self.index.ids.tolist() == order
+        assert [code.tobytes() for code in self.index.codes] == [self.model[i] for i in order]
         assert all(i in self.index for i in self.model)
+        assert not any(i in self.index for i in (-1, 13, 2**70, "none", None))
 
 
 class StringIndexAgainstDict(IndexAgainstDict):
     some_id = st.sampled_from(["", "a", "b", "é", "a\0", "0", "1", "\ud800", "long " * 9])
     missing = None
+    order = staticmethod(list)
 
 
 TestIndexAgainstDict = IndexAgainstDict.TestCase
@@ -140,15 +158,35 @@ for case in (TestIndexAgainstDict, TestStringIndexAgainstDict):
 # ---------------------------------------------------------------------------------- the contract
 
 
-def test_ties_go_to_the_item_added_first_and_replacing_keeps_its_turn():
+def test_ties_go_to_the_lowest_id_in_whatever_order_it_came():
     index = HammingIndex(4)
     index.add(codes_of([0, 0, 0], 4), ids=[30, 10, 20])
-    assert index.search(codes_of([0], 4), k=3)[1].tolist() == [[30, 10, 20]]
+    assert index.search(codes_of([0], 4), k=2)[1].tolist() == [[10, 20]]
     index.replace(codes_of([15, 0], 4), ids=[10, 30])
-    assert index.search(codes_of([0], 4), k=3)[1].tolist() == [[30, 20, 10]]
-    index.remove([30])
-    index.add(codes_of([0], 4), ids=[30])
     assert index.search(codes_of([0], 4), k=3)[1].tolist() == [[20, 30, 10]]
+    index.add(codes_of([0], 4), ids=[5])
+    assert index.search(codes_of([0], 4), k=3)[1].tolist() == [[5, 20, 30]]
+
+
+def test_ties_of_strings_go_to_the_one_added_first_and_replacing_keeps_its_turn():
+    index = HammingIndex(4)
+    index.add(codes_of([0, 0, 0], 4), ids=["c", "a", "b"])
+    assert index.search(codes_of([0], 4), k=3)[1].tolist() == [["c", "a", "b"]]
+    index.replace(codes_of([15, 0], 4), ids=["a", "c"])
+    assert index.search(codes_of([0], 4), k=3)[1].tolist() == [["c", "b", "a"]]
+    index.remove(["c"])
+    index.add(codes_of([0], 4), ids=["c"])
+    assert index.search(codes_of([0], 4), k=3)[1].tolist() == [["b", "c", "a"]]
+
+
+def test_many_ties_out_of_order_need_little_memory_and_go_to_the_lowest_ids():
+    rng = np.random.default_rng(0)
+    index = HammingIndex(8)
+    index.add(np.zeros((1, 1), np.uint8), ids=[10**6])
+    ids = rng.permutation(20_000)
+    for part in np.split(ids, 4):
+        index.add(np.zeros((len(part), 1), np.uint8), ids=part)
+    assert index.search(np.zeros((5, 1), np.uint8), k=7)[1].tolist() == [list(range(7))] * 5
 
 
 def test_range_includes_its_radius():
@@ -299,7 +337,7 @@ def test_changes_of_the_callers_arrays_do_not_reach_the_index():
     assert index.codes.tolist() == [[1], [2]]
 
 
-def test_no_use_of_the_index_makes_a_kernel_compile_again():
+def test_no_use_of_the_index_makes_a_kernel_compile_again(tmp_path):
     index = HammingIndex(100)
     codes = pack(np.random.default_rng(0).standard_normal((20, 100)))
     codes.flags.writeable = False
@@ -309,8 +347,12 @@ def test_no_use_of_the_index_makes_a_kernel_compile_again():
     index.search(codes[::2], 30)
     index.replace(codes[:1], [4])
     index.range_search(np.asfortranarray(codes), 3)
-    assert len(hamming._nearest.signatures) == 1
-    assert len(hamming._count_within.signatures) == 1
+    index.save(tmp_path / "index")
+    mapped = HammingIndex.load(tmp_path / "index", mmap=True)
+    mapped.search(codes, 3)
+    mapped.range_search(codes, 3)
+    for kernel in ("_collect_block", "_arrange_block", "_gather", "_arrange_rows"):
+        assert len(getattr(hamming, kernel).signatures) == 1
 
 
 # -------------------------------------------------------------------------------------- the files
@@ -333,13 +375,83 @@ def test_a_damaged_or_foreign_file_is_refused(tmp_path):
     whole = path.read_bytes()
     for content in (b"", b"not a zip", whole[: len(whole) // 2]):
         path.write_bytes(content)
-        with pytest.raises(FileError):
-            HammingIndex.load(path)
+        for mapped in (False, True):
+            with pytest.raises(FileError):
+                HammingIndex.load(path, mmap=mapped)
     storage.write(path, "hasher", {}, {})
     with pytest.raises(FileError):
         HammingIndex.load(path)
     with pytest.raises(FileError):
         HammingIndex.load(tmp_path / "nowhere")
+
+
+def mapped_from(array):
+    """Whether an array is the memory of a mapped file."""
+    while array.base is not None and not isinstance(array.base, mmap.mmap):
+        array = array.base
+    return isinstance(array.base, mmap.mmap)
+
+
+def test_a_mapped_index_answers_from_the_file_until_items_are_added(tmp_path):
+    rng = np.random.default_rng(0)
+    codes = pack(rng.standard_normal((1000, 100)))
+    index = HammingIndex(100)
+    index.add(codes)
+    index.save(tmp_path / "index")
+    before = (tmp_path / "index").read_bytes()
+    mapped = HammingIndex.load(tmp_path / "index", mmap=True)
+    now = mapped._shelf.now.items
+    for array in (now.planes, now.keys):
+        assert mapped_from(array)
+        assert array.ctypes.data % 64 == 0
+    for change in (
+        lambda either: either.search(codes, 1),
+        lambda either: either.remove([3, 5]),
+        lambda either: either.replace(codes[:2], [8, 9]),
+        lambda either: either.add(codes[:70]),
+    ):
+        change(index)
+        change(mapped)
+        for one, other in zip(index.search(codes, 9), mapped.search(codes, 9), strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert (tmp_path / "index").read_bytes() == before
+    mapped.save(tmp_path / "index")  # over the file that another may have mapped
+    assert len(HammingIndex.load(tmp_path / "index")) == 1068
+
+
+def test_other_processes_read_the_same_mapped_file(tmp_path):
+    index = HammingIndex(64)
+    index.add(pack(np.random.default_rng(0).standard_normal((500, 64))))
+    index.save(tmp_path / "index")
+    program = (
+        "import sys, numpy as np; from streamhash import HammingIndex; "
+        "index = HammingIndex.load(sys.argv[1], mmap=True); "
+        "print(index.search(index.codes[7:8], 3)[1].tolist())"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "index")]
+    runs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    answers = {run.communicate(timeout=120)[0] for run in runs}
+    assert answers == {f"{index.search(index.codes[7:8], 3)[1].tolist()}\n"}
+
+
+def test_a_file_of_the_first_layout_loads():
+    """Rows of codes, in the order of adding: what version 0.1.0 wrote before codes had planes."""
+    index = HammingIndex.load(FILES / "v1-index-rows.streamhash")
+    expected = np.load(FILES / "v1-index-rows.npz")
+    np.testing.assert_array_equal(index.search(expected["queries"], 5)[0], expected["distances"])
+    assert list(index) == sorted(expected["ids"].tolist())
+    index.add(expected["queries"][:1])
+    assert max(index) == 1000  # ids go on from the greatest one
+
+
+@pytest.mark.parametrize("name", ["v1-index", "v1-index-strings"])
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_file_with_planes_loads(name, mapped):
+    index = HammingIndex.load(FILES / f"{name}.streamhash", mmap=mapped)
+    expected = np.load(FILES / f"{name}.npz")
+    distances, ids = index.search(expected["queries"], 5)
+    np.testing.assert_array_equal(distances, expected["distances"])
+    np.testing.assert_array_equal(ids, expected["ids"])
 
 
 @pytest.mark.parametrize(
@@ -350,8 +462,16 @@ def test_a_damaged_or_foreign_file_is_refused(tmp_path):
         ({"n_bits": 9, "next_id": 2}, {"codes": codes_of([1, 2], 9)}),
         ({"n_bits": 99, "next_id": 2}, {"codes": codes_of([1], 9), "ids": np.array([4])}),
         ({"n_bits": 9}, {"codes": codes_of([1], 9), "ids": np.array([4])}),
+        ({"n_bits": 9, "next_id": 2}, {"planes": planes_of(65, 2), "ids": np.array([4])}),
+        ({"n_bits": 9, "next_id": 2}, {"planes": planes_of(2, 1), "ids": np.array([4, 5])}),
+        ({"n_bits": 9, "next_id": 2}, {"planes": planes_of(2, 2), "ids": np.array([5, 4])}),
+        ({"n_bits": 9, "next_id": 2}, {"planes": planes_of(2, 2), "ids": np.array([4.0, 5.0])}),
+        ({"n_bits": 9, "next_id": 2}, {"planes": ~planes_of(2, 2), "ids": np.array([4, 5])}),
     ],
-    ids=["fewer_ids", "equal_ids", "no_ids", "other_width", "no_next_id"],
+    ids=[
+        *("fewer_ids", "equal_ids", "no_ids", "other_width", "no_next_id", "more_planes"),
+        *("fewer_planes", "ids_out_of_order", "ids_not_whole", "spare_bits"),
+    ],
 )
 def test_a_file_whose_parts_do_not_fit_is_refused(tmp_path, header, arrays):
     storage.write(tmp_path / "index", "index", header, arrays)

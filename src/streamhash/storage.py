@@ -9,9 +9,10 @@ such a header and back.
 import io
 import json
 import os
+import struct
 import uuid
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,10 @@ from streamhash.errors import FileError, InputError
 __all__ = ["FORMAT_VERSION", "describe", "learned", "read", "rebuild", "write"]
 
 FORMAT_VERSION = 1
+_ALIGNED = 64  # bytes: a line of the cache
+_LONG = 4096  # bytes: a page of memory; less is not worth mapping
+_LARGE = 1 << 30  # bytes from which on a member is written in the large form of zip
+_FILLING = 0xD935  # the kind of extra field that Android's zipalign fills up with
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # a fixed date in the archive, so that equal models are equal files
 
 Arrays = dict[str, NDArray[Any]]
@@ -35,17 +40,14 @@ def write(
     """Write a file of this ``kind`` whole or not at all."""
     place = Path(path)
     top = {"streamhash": kind, "version": FORMAT_VERSION, "written_by": streamhash.__version__}
-    members = {"header.json": json.dumps({**top, **header}, indent=1).encode()}
-    for name, array in arrays.items():
-        buffer = io.BytesIO()
-        np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=False)
-        members[f"{name}.npy"] = buffer.getvalue()
+    words = json.dumps({**top, **header}, indent=1).encode()
     temporary = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
     try:
         with temporary.open("xb") as file:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                for name, content in members.items():
-                    archive.writestr(zipfile.ZipInfo(name, _EPOCH), content)
+                archive.writestr(zipfile.ZipInfo("header.json", _EPOCH), words)
+                for name, array in arrays.items():
+                    _write_array(archive, file.tell(), f"{name}.npy", np.asarray(array))
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(place)
@@ -59,8 +61,26 @@ def write(
         raise
 
 
-def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], Arrays]:
-    """Read a file of this ``kind``: its header and its arrays."""
+def _write_array(archive: zipfile.ZipFile, at: int, name: str, array: NDArray[Any]) -> None:
+    """Write an array as a member that begins ``at`` this place, a long one so that it maps."""
+    member = zipfile.ZipInfo(name, _EPOCH)
+    large = array.nbytes > _LARGE
+    if array.nbytes >= _LONG:
+        # Its head: 30 bytes, the name, an extra field that fills up, and one more if it is large.
+        filling = -(at + 30 + len(name.encode()) + 4 + 20 * large) % _ALIGNED
+        member.extra = struct.pack("<HH", _FILLING, filling) + bytes(filling)
+    with archive.open(member, "w", force_zip64=large) as content:
+        np.lib.format.write_array(content, array, allow_pickle=False)
+
+
+def read(
+    path: str | os.PathLike[str], kind: str, *, mapped: Collection[str] = ()
+) -> tuple[dict[str, Any], Arrays]:
+    """Read a file of this ``kind``: its header and its arrays.
+
+    Of the arrays named in ``mapped``, the long ones are mapped to memory instead: shared with all
+    who do so, their checksums not looked at; writing to them changes no file.
+    """
     place = Path(path)
     wanted = f"expected a streamhash {kind} file"
     try:
@@ -75,13 +95,16 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], Array
                     f"{header['version']}, this version reads up to {FORMAT_VERSION}; "
                     "upgrade streamhash."
                 )
-            arrays = {
-                name.removesuffix(".npy"): np.lib.format.read_array(
-                    io.BytesIO(archive.read(name)), allow_pickle=False
-                )
-                for name in archive.namelist()
-                if name.endswith(".npy")
-            }
+            arrays = {}
+            for member in archive.infolist():
+                name = member.filename.removesuffix(".npy")
+                if name == member.filename:
+                    continue
+                array = _map_array(place, member) if name in mapped else None
+                if array is None:
+                    content = io.BytesIO(archive.read(member))
+                    array = np.lib.format.read_array(content, allow_pickle=False)
+                arrays[name] = array
     except OSError as error:
         raise FileError(f"{place}: cannot be read ({error.strerror}); check the path.") from error
     except FileError:
@@ -91,6 +114,30 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], Array
             f"{place}: {wanted}, but it is corrupt or foreign ({error}); save it again."
         ) from error
     return header, arrays
+
+
+def _map_array(place: Path, member: zipfile.ZipInfo) -> NDArray[Any] | None:
+    """Map the array in a member of the file; None if it is empty, compressed or not aligned."""
+    with place.open("rb") as file:
+        file.seek(member.header_offset)
+        head = file.read(30)
+        if member.compress_type != zipfile.ZIP_STORED or head[:4] != b"PK\3\4":
+            return None
+        name_length, extra_length = struct.unpack("<HH", head[26:])
+        start = member.header_offset + 30 + name_length + extra_length
+        file.seek(start)
+        version = np.lib.format.read_magic(file)
+        if version != (1, 0):
+            return None
+        shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file)
+        offset = file.tell()
+    n_bytes = int(np.prod(shape)) * dtype.itemsize
+    if n_bytes != member.file_size - (offset - start) or dtype.hasobject:
+        raise ValueError(f"{member.filename} has another size than it says")
+    if n_bytes == 0 or offset % _ALIGNED or by_columns:
+        return None
+    # Copy on write: an array that is read-only would be another type to the compiled kernels.
+    return np.memmap(place, dtype, "c", offset, shape).view(np.ndarray)
 
 
 def learned(estimator: Any) -> dict[str, Any]:

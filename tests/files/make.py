@@ -4,7 +4,15 @@ from pathlib import Path
 
 import numpy as np
 
-from streamhash import SDOH, AnchorMap, CenterScale, SnapshotHasher, StreamPipeline, storage
+from streamhash import (
+    SDOH,
+    AnchorMap,
+    CenterScale,
+    HammingIndex,
+    SnapshotHasher,
+    StreamPipeline,
+    storage,
+)
 from streamhash.hashers import METHODS
 
 HERE = Path(__file__).parent
@@ -26,6 +34,19 @@ def main() -> None:
         now = model.project(X[260:])
         after = model.partial_fit(X[260:], y[260:]).project(X[260:])
         np.savez(path.with_suffix(".npz"), X=X[260:], y=y[260:], now=now, after=after)
+    codes = random.integers(0, 256, (2010, 3), dtype=np.uint8)
+    numbers = random.permutation(10_000)[:2000]
+    # v1-index-rows was written before codes were laid out in planes.
+    for name, ids in {"index": numbers, "index-strings": [f"é{i}" for i in numbers]}.items():
+        path = HERE / f"v{storage.FORMAT_VERSION}-{name}.streamhash"
+        if path.exists():
+            continue
+        index = HammingIndex(24)
+        index.add(codes[:2000], ids)
+        index.save(path)
+        distances, found = index.search(codes[2000:], 5)
+        found = found.astype(str) if found.dtype == object else found
+        np.savez(path.with_suffix(".npz"), queries=codes[2000:], distances=distances, ids=found)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import event
 
-__all__ = ["kernel"]
+__all__ = ["kernel", "part"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 # Sums may be re-associated, so that they vectorise; NaN and infinity keep their meaning.
@@ -26,6 +26,12 @@ def kernel(function: F) -> F:
     # error_model: a check for division by zero would keep loops from vectorising.
     compiled = numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")(function)
     return cast(F, compiled)
+
+
+def part(function: F) -> F:
+    """Compile a loop into the kernels that call it: no call, and no counting of references."""
+    inlined = numba.njit(nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
+    return cast(F, inlined(function))
 
 
 class _Announce(event.Listener):

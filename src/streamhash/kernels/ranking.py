@@ -4,26 +4,35 @@ Average precision needs no sort. Counting the items at each distance tells where
 equal distance begins; within a group, items rank in the order in which the database holds them.
 """
 
-# numba's cache notices a change of this file, not of hamming.py: touch it after editing that.
+# numba's cache notices a change of this file, not of planes.py: touch it after editing that.
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamhash.codes import Codes
 from streamhash.kernels._compile import kernel
-from streamhash.kernels.hamming import (
-    CHUNK,
-    Buffer,
-    Counts,
-    Words,
-    by_blocks,
+from streamhash.kernels.planes import (
+    LANES,
+    Distances,
+    Planes,
+    Queries,
+    as_queries,
     measure,
     plain_distances,
+    to_planes,
 )
+from streamhash.threads import run_blocks
 
 __all__ = ["Side", "count_by_distance", "plain_count_by_distance", "plain_walk", "walk"]
+
+Words = NDArray[np.uint64]
+Counts = NDArray[np.int32]
+
+CHUNK = 64  # blocks of items: 8 KB of distances at a time
+BLOCK = 16  # queries that one call of a kernel handles
 
 
 class Side(NamedTuple):
@@ -33,43 +42,75 @@ class Side(NamedTuple):
     equal.
     """
 
-    words: Words  # (n_words, n)
+    codes: Codes  # (n, n_bytes)
     labels: Counts  # (n,)
     masks: Words  # (n_mask_words, n)
 
 
+class _Pairs(NamedTuple):
+    """What the kernels read of both sides."""
+
+    queries: Queries
+    planes: Planes
+    n_items: int
+    query_labels: Counts
+    labels: Counts
+    query_masks: Words
+    masks: Words
+
+
+def _pair(queries: Side, items: Side) -> _Pairs:
+    return _Pairs(
+        as_queries(queries.codes),
+        to_planes(items.codes),
+        len(items.codes),
+        queries.labels,
+        items.labels,
+        queries.masks,
+        items.masks,
+    )
+
+
+def _by_blocks(n_queries: int, work: Callable[[int, int], Any]) -> None:
+    """Call ``work(start, stop)`` on every block of queries, on as many threads as are set."""
+    starts = range(0, n_queries, BLOCK)
+    run_blocks(lambda start: work(start, min(start + BLOCK, n_queries)), starts)
+
+
 @kernel
-def _compare(queries: Side, q: int, items: Side, first: int, n: int, similar: Buffer) -> None:
+def _compare(pairs: _Pairs, q: int, first: int, n: int, similar: Distances) -> None:
     """1 for each of the ``n`` items after ``first`` that is similar to query ``q``, else 0."""
-    if len(items.masks) == 0:
-        label, labels = queries.labels[q], items.labels[first : first + n]
+    if len(pairs.masks) == 0:
+        label, labels = pairs.query_labels[q], pairs.labels[first : first + n]
         for j in range(n):
             similar[j] = labels[j] == label
     else:
         similar[:n] = 0
-        for w in range(len(items.masks)):
-            mask, row = queries.masks[w, q], items.masks[w, first : first + n]
+        for w in range(len(pairs.masks)):
+            mask, row = pairs.query_masks[w, q], pairs.masks[w, first : first + n]
             for j in range(n):
                 similar[j] |= (row[j] & mask) != 0
 
 
 def count_by_distance(queries: Side, items: Side) -> Counts:
     """Count dissimilar (0) and similar (1) items at each distance: (n_queries, 2, bits + 1)."""
-    counts = np.zeros((queries.words.shape[1], 2, 64 * len(items.words) + 1), np.int32)
-    by_blocks(len(counts), lambda start, stop: _count(queries, items, start, stop, counts))
+    counts = np.zeros((len(queries.codes), 2, 8 * items.codes.shape[1] + 1), np.int32)
+    pairs = _pair(queries, items)
+    _by_blocks(len(counts), lambda start, stop: _count(pairs, start, stop, counts))
     return counts
 
 
 @kernel
-def _count(queries: Side, items: Side, start: int, stop: int, counts: Counts) -> None:
-    n_items, n_buckets = items.words.shape[1], np.uint32(counts.shape[2])
-    distances, similar = np.empty(CHUNK, np.uint32), np.empty(CHUNK, np.uint32)
+def _count(pairs: _Pairs, start: int, stop: int, counts: Counts) -> None:
+    n_buckets = np.uint16(counts.shape[2])
+    distances, similar = np.empty(LANES * CHUNK, np.uint16), np.empty(LANES * CHUNK, np.uint16)
     for q in range(start, stop):
         tally = counts[q].ravel()  # dissimilar, then similar
-        for first in range(0, n_items, CHUNK):
-            n = min(CHUNK, n_items - first)
-            measure(queries.words, q, items.words, first, n, distances)
-            _compare(queries, q, items, first, n, similar)
+        for chunk in range(0, len(pairs.planes), CHUNK):
+            size = min(CHUNK, len(pairs.planes) - chunk)
+            n = min(LANES * size, pairs.n_items - LANES * chunk)
+            measure(pairs.queries, q, pairs.planes, chunk, size, distances)
+            _compare(pairs, q, LANES * chunk, n, similar)
             for j in range(n):
                 distances[j] += n_buckets * similar[j]
             for j in range(n):
@@ -78,7 +119,7 @@ def _count(queries: Side, items: Side, start: int, stop: int, counts: Counts) ->
 
 def plain_count_by_distance(queries: Side, items: Side) -> Counts:
     """Do as ``count_by_distance``, plainly."""
-    n_buckets = 64 * len(items.words) + 1
+    n_buckets = 8 * items.codes.shape[1] + 1
     return np.array(
         [
             [np.bincount(distances[similar == side], minlength=n_buckets) for side in (0, 1)]
@@ -91,7 +132,8 @@ def plain_count_by_distance(queries: Side, items: Side) -> Counts:
 def _plain_pairs(
     queries: Side, items: Side
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.bool]]]:
-    for q, distances in enumerate(plain_distances(queries.words, items.words)):
+    planes, n_items = to_planes(items.codes), len(items.codes)
+    for q, distances in enumerate(plain_distances(queries.codes, planes, n_items)):
         if len(items.masks):
             shared = queries.masks[:, q : q + 1] & items.masks
             yield distances, np.any(shared != 0, axis=0)
@@ -108,22 +150,19 @@ def walk(
     over the similar items ranked within it, (n_queries, n_cutoffs), and their number. Also returns
     what ``count_by_distance`` does.
     """
-    n_queries, n_items = queries.words.shape[1], items.words.shape[1]
-    counts = np.zeros((n_queries, 2, 64 * len(items.words) + 1), np.int32)
+    n_queries, n_items = len(queries.codes), len(items.codes)
+    counts = np.zeros((n_queries, 2, 8 * items.codes.shape[1] + 1), np.int32)
     sums = np.zeros((n_queries, len(cutoffs) + 1))  # the last column: beyond all cutoffs
     hits = np.zeros((n_queries, len(cutoffs) + 1), np.int32)
     column = np.searchsorted(cutoffs, np.arange(n_items + 1)).astype(np.int32)  # of each rank
-    by_blocks(
-        n_queries,
-        lambda start, stop: _walk(queries, items, start, stop, column, sums, hits, counts),
-    )
+    pairs = _pair(queries, items)
+    _by_blocks(n_queries, lambda start, stop: _walk(pairs, start, stop, column, sums, hits, counts))
     return sums[:, :-1].cumsum(axis=1), hits[:, :-1].cumsum(axis=1, dtype=np.int32), counts
 
 
 @kernel
 def _walk(
-    queries: Side,
-    items: Side,
+    pairs: _Pairs,
     start: int,
     stop: int,
     column: Counts,
@@ -131,18 +170,19 @@ def _walk(
     hits: Counts,
     counts: Counts,
 ) -> None:
-    n_items, n_buckets = items.words.shape[1], counts.shape[2]
-    distances, similar = np.empty(CHUNK, np.uint32), np.empty(CHUNK, np.uint32)
+    n_items, n_buckets = pairs.n_items, counts.shape[2]
+    distances, similar = np.empty(LANES * CHUNK, np.uint16), np.empty(LANES * CHUNK, np.uint16)
     # Of the similar items, in their order: the distance, and the place among all that are as far.
-    hit_distance, hit_place = np.empty(n_items + 1, np.uint32), np.empty(n_items + 1, np.int32)
+    hit_distance, hit_place = np.empty(n_items + 1, np.uint16), np.empty(n_items + 1, np.int32)
     items_before, hits_before = np.empty(n_buckets, np.int64), np.empty(n_buckets, np.int64)
     for q in range(start, stop):
         seen, found = counts[q, 0], counts[q, 1]
         n_hits = np.uint64(0)
-        for first in range(0, n_items, CHUNK):
-            n = min(CHUNK, n_items - first)
-            measure(queries.words, q, items.words, first, n, distances)
-            _compare(queries, q, items, first, n, similar)
+        for chunk in range(0, len(pairs.planes), CHUNK):
+            size = min(CHUNK, len(pairs.planes) - chunk)
+            n = min(LANES * size, n_items - LANES * chunk)
+            measure(pairs.queries, q, pairs.planes, chunk, size, distances)
+            _compare(pairs, q, LANES * chunk, n, similar)
             for j in range(n):
                 distance = distances[j]
                 hit_distance[n_hits] = distance  # kept only if similar: cheaper than a branch
@@ -169,7 +209,7 @@ def plain_walk(
 ) -> tuple[NDArray[np.float64], Counts, Counts]:
     """Do as ``walk``, by sorting."""
     sums, hits = [], []
-    ranks = np.arange(1, items.words.shape[1] + 1)
+    ranks = np.arange(1, len(items.codes) + 1)
     for distances, similar in _plain_pairs(queries, items):
         ranked = similar[np.argsort(distances, kind="stable")]
         found = ranked.cumsum()

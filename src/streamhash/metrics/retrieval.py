@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streamhash.codes import check_codes, to_words
+from streamhash.codes import check_codes
 from streamhash.errors import InputError
-from streamhash.kernels.hamming import word_major
 from streamhash.kernels.ranking import Side, count_by_distance, walk
 from streamhash.metrics.similarity import encode
 from streamhash.metrics.ties import expected_hits, expected_precision_sum
@@ -68,8 +67,8 @@ class Retrieval:
         self.n_queries, self.n_items = len(queries), len(items)
         self.n_bits = 8 * items.shape[1]  # with the bits that fill up the last byte
         labels = encode(query_labels, database_labels, self.n_queries, self.n_items, caller=caller)
-        self._queries = Side(word_major(to_words(queries)), *labels[0])
-        self._items = Side(word_major(to_words(items)), *labels[1])
+        self._queries = Side(queries.copy(), *labels[0])
+        self._items = Side(items.copy(), *labels[1])
         self._caller = caller
         self._counts: NDArray[np.int32] | None = None
         self._ranked: dict[int, tuple[Floats, NDArray[np.int32]]] = {}

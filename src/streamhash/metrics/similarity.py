@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from streamhash.codes import to_words
 from streamhash.errors import InputError
-from streamhash.kernels.hamming import word_major
 from streamhash.labels import check_labels, group
 
 __all__ = ["Encoded", "encode"]
@@ -46,4 +45,4 @@ def _numbers(numbers: NDArray[np.int32]) -> Encoded:
 
 
 def _masks(matrix: NDArray[np.uint8]) -> Encoded:
-    return np.zeros(len(matrix), np.int32), word_major(to_words(np.packbits(matrix, axis=1)))
+    return np.zeros(len(matrix), np.int32), to_words(np.packbits(matrix, axis=1)).T.copy()

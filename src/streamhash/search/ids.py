@@ -1,5 +1,6 @@
 """Ids of items: whole numbers from 0 up, or strings; checked, and in the form that files hold."""
 
+from collections import Counter
 from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from streamhash.errors import InputError
 from streamhash.labels import as_numpy
 
-__all__ = ["MISSING", "check_ids", "from_bytes", "kind", "to_bytes"]
+__all__ = ["MISSING", "check_ids", "check_once", "from_bytes", "kind", "to_bytes"]
 
 LARGEST = np.iinfo(np.int64).max
 MISSING = {"whole numbers": -1, "strings": None}  # what stands where a search finds no item
@@ -48,6 +49,19 @@ def check_ids(ids: Any, *, place: str) -> NDArray[Any]:
             f"{LARGEST}, or strings."
         )
     return array.astype(np.int64)
+
+
+def check_once(ids: NDArray[Any], *, place: str) -> None:
+    """Refuse ids of which one comes twice."""
+    if kind(ids) == "whole numbers":
+        if len(ids) < 2 or (ids[1:] > ids[:-1]).all():
+            return
+        values, counts = np.unique(ids, return_counts=True)
+        twice = values[counts > 1].tolist()
+    else:
+        twice = [value for value, count in Counter(ids.tolist()).items() if count > 1]
+    if twice:
+        raise InputError(f"{place}: id {twice[0]!r} came twice; pass each id once.")
 
 
 def to_bytes(strings: NDArray[Any]) -> dict[str, NDArray[Any]]:

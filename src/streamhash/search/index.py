@@ -2,46 +2,49 @@
 
 import os
 import threading
-from collections import Counter
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamhash import storage
-from streamhash.codes import Codes, check_codes, code_bytes, to_words
+from streamhash.codes import Codes, check_codes, code_bytes
 from streamhash.errors import FileError, InputError
-from streamhash.kernels.hamming import count_within, nearest, word_major
+from streamhash.kernels.hamming import nearest, within
 from streamhash.parameters import Whole, check_parameters
-from streamhash.search.ids import LARGEST, MISSING, check_ids, from_bytes, kind, to_bytes
+from streamhash.search.ids import (
+    LARGEST,
+    MISSING,
+    check_ids,
+    check_once,
+    from_bytes,
+    kind,
+    to_bytes,
+)
+from streamhash.search.shelf import Shelf
 
 __all__ = ["HammingIndex"]
 
 FAR = np.iinfo(np.int32).max  # the distance of an item that is not there, as in faiss
 
 
-class _Snapshot(NamedTuple):
-    """What a search sees: the first ``size`` columns never change once this is published."""
-
-    words: NDArray[np.uint64]  # (n_words, capacity)
-    ids: NDArray[Any]  # (capacity,)
-    size: int
-
-
 class HammingIndex:
     """Codes with ids, searched exactly by Hamming distance.
 
     Ids are whole numbers from 0 up or strings, not both, each at most once. Results are the
-    nearest first; **among items at equal distance, the one added first comes first** (replacing a
-    code keeps the item's turn). Without ids of your own, items are numbered as they come, and the
-    lowest id wins.
+    nearest first; **among items at equal distance the lowest id comes first**, and among string ids
+    the one added first (replacing a code keeps the item's turn). Without ids of your own, items are
+    numbered as they come. How many threads search is set by ``streamhash.set_threads``; it changes
+    no result.
 
     Any number of threads may search while others add, remove or replace: a search sees the index
-    as it was when the search began. A call that raises an error has changed nothing.
+    as it was when the search began, and nobody waits for it. A call that raises an error has
+    changed nothing.
 
-    Adding takes time in proportion to what is added; removing and replacing also copy the codes
-    that stay.
+    Adding, removing and replacing take time in proportion to what is added, removed or replaced,
+    on average: now and then the index is laid out anew. A code takes its bytes, its id eight more
+    (and eight more once something was removed).
 
     Parameters
     ----------
@@ -61,19 +64,18 @@ class HammingIndex:
     def __init__(self, n_bits: int) -> None:
         check_parameters("HammingIndex", {"n_bits": n_bits}, {"n_bits": Whole(1, 1024)})
         self.n_bits = int(n_bits)
-        n_words = (self.n_bits + 63) // 64
-        self._now = _Snapshot(np.zeros((n_words, 0), np.uint64), np.zeros(0, np.int64), 0)
-        self._places: dict[Any, int] = {}
+        self._shelf = Shelf(code_bytes(self.n_bits))
         self._next_id = 0
         self._writing = threading.Lock()
 
     # ------------------------------------------------------------------------------ what it holds
 
     def __len__(self) -> int:
-        return self._now.size
+        return self._shelf.now.items.live
 
     def __contains__(self, item: object) -> bool:
-        return item in self._places
+        with self._writing:
+            return self._shelf.holds(item)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.ids.tolist())
@@ -83,14 +85,13 @@ class HammingIndex:
 
     @property
     def ids(self) -> NDArray[Any]:
-        """The ids in the order of adding: int64, or objects (strings)."""
-        now = self._now
-        return now.ids[: now.size].copy()
+        """The ids: int64 from the lowest up, or objects (strings) in the order of adding."""
+        return self._shelf.now.in_order()[0]
 
     @property
     def codes(self) -> Codes:
         """The packed codes in the order of ``ids``: (n, bytes)."""
-        return self._codes(self._now)
+        return self._shelf.now.in_order()[1]
 
     # ------------------------------------------------------------------------------------ changes
 
@@ -99,47 +100,32 @@ class HammingIndex:
 
         Without ``ids``, they go on from the greatest whole number ever used here, from 0 at first.
         """
-        words = self._words(codes, "add")
-        n = words.shape[1]
+        rows = self._rows(codes, "add")
         with self._writing:
-            now = self._now
-            new_ids = self._number(n) if ids is None else self._check_ids(ids, n, "add")
-            for item in new_ids.tolist():
-                if item in self._places:
-                    raise InputError(
-                        f"HammingIndex.add: id {item!r} is already in the index; change its code "
-                        "with replace."
-                    )
-            if n == 0:
+            new = self._number(len(rows)) if ids is None else self._check_ids(ids, len(rows), "add")
+            found = self._shelf.find(new) if ids is not None else np.empty(0, np.int64)
+            if (found >= 0).any():
+                item = new[found >= 0].tolist()[0]
+                raise InputError(
+                    f"HammingIndex.add: id {item!r} is already in the index; change its code "
+                    "with replace."
+                )
+            if len(rows) == 0:
                 return
-            words_now, ids_now = self._room_for(n, new_ids.dtype)
-            size = now.size + n
-            words_now[:, now.size : size] = words
-            ids_now[now.size : size] = new_ids
-            self._places.update(zip(new_ids.tolist(), range(now.size, size), strict=True))
-            if kind(new_ids) == "whole numbers":
-                self._next_id = max(self._next_id, int(new_ids.max()) + 1)
-            self._now = _Snapshot(words_now, ids_now, size)
+            self._shelf.add(rows, new)
+            if kind(new) == "whole numbers":
+                self._next_id = max(self._next_id, int(new.max()) + 1)
 
     def remove(self, ids: Any) -> None:
         """Remove the items with these ids."""
         with self._writing:
-            now = self._now
-            stay = np.ones(now.size, bool)
-            stay[self._find(ids, None, "remove")] = False
-            left = now.ids[: now.size][stay]
-            words = np.compress(stay, now.words[:, : now.size], axis=1)
-            self._places = dict(zip(left.tolist(), range(len(left)), strict=True))
-            self._now = _Snapshot(words, left, len(left))
+            self._shelf.remove(self._find(ids, None, "remove")[1])
 
     def replace(self, codes: ArrayLike, ids: Any) -> None:
         """Give the items with these ids new codes (n, bytes)."""
-        words = self._words(codes, "replace")
+        rows = self._rows(codes, "replace")
         with self._writing:
-            places = self._find(ids, words.shape[1], "replace")
-            changed = self._now.words.copy()
-            changed[:, places] = words
-            self._now = self._now._replace(words=changed)
+            self._shelf.replace(rows, *self._find(ids, len(rows), "replace"))
 
     # ------------------------------------------------------------------------------------- search
 
@@ -149,16 +135,16 @@ class HammingIndex:
         Where the index holds fewer than ``k`` items, rows end in distance 2147483647 and id -1
         (None among strings).
         """
-        queries = self._words(codes, "search")
+        queries = self._rows(codes, "search")
         check_parameters("HammingIndex.search", {"k": k}, {"k": Whole(1)})
-        now = self._now
-        n_queries, n_found = queries.shape[1], min(k, now.size)
-        distances = np.full((n_queries, k), FAR, np.int32)
-        ids = np.full((n_queries, k), MISSING[kind(now.ids)], now.ids.dtype)
-        limits = n_found * np.arange(n_queries + 1)
-        found, positions = nearest(queries, now.words, now.size, limits)
-        distances[:, :n_found] = found.reshape(n_queries, n_found)
-        ids[:, :n_found] = now.ids[positions].reshape(n_queries, n_found)
+        now = self._shelf.now
+        found, positions = nearest(queries, now.items, int(k))
+        if found.shape[1] == k:
+            return found, now.ids[positions]
+        distances = np.full((len(queries), k), FAR, np.int32)
+        ids = np.full((len(queries), k), MISSING[kind(now.ids)], now.ids.dtype)
+        distances[:, : found.shape[1]] = found
+        ids[:, : found.shape[1]] = now.ids[positions]
         return distances, ids
 
     def range_search(
@@ -169,14 +155,10 @@ class HammingIndex:
         The items of query ``q`` stand from ``limits[q]`` up to ``limits[q + 1]``, nearest first.
         (faiss's radius is strict for binary indexes: its 3 is 2 here.)
         """
-        queries = self._words(codes, "range_search")
+        queries = self._rows(codes, "range_search")
         check_parameters("HammingIndex.range_search", {"radius": radius}, {"radius": Whole(0)})
-        now = self._now
-        limits = np.zeros(queries.shape[1] + 1, np.int64)
-        # No distance exceeds n_bits: so any radius fits the kernel's integers.
-        reach = min(int(radius), self.n_bits)
-        np.cumsum(count_within(queries, now.words, now.size, reach), out=limits[1:])
-        distances, positions = nearest(queries, now.words, now.size, limits)
+        now = self._shelf.now
+        limits, distances, positions = within(queries, now.items, int(radius))
         return limits, distances, now.ids[positions]
 
     # -------------------------------------------------------------------------------------- files
@@ -184,19 +166,32 @@ class HammingIndex:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to one file, whole or not at all; never pickled."""
         with self._writing:
-            now, next_id = self._now, self._next_id
-        ids = now.ids[: now.size]
-        arrays = to_bytes(ids) if kind(ids) == "strings" else {"ids": ids}
+            now, next_id = self._shelf.now, self._next_id
+        tidy = now.tidy()
+        ids = to_bytes(tidy.ids) if kind(tidy.ids) == "strings" else {"ids": tidy.ids}
         header = {"n_bits": self.n_bits, "next_id": next_id}
-        storage.write(path, "index", header, {"codes": self._codes(now), **arrays})
+        storage.write(path, "index", header, {"planes": tidy.items.planes, **ids})
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read an index that ``save`` wrote."""
-        header, arrays = storage.read(path, "index")
+    def load(cls, path: str | os.PathLike[str], *, mmap: bool = False) -> Self:
+        """Read an index that ``save`` wrote.
+
+        With ``mmap=True`` codes and whole-number ids are not read but mapped: opening takes no
+        time, and processes that map the same file share its memory. Checksums of what is mapped
+        are not looked at, that would read it all. The first change copies what is mapped to memory;
+        the file is never written to. Leave it in place while it is mapped (``save`` to the same
+        path does: it writes a new file).
+        """
+        header, arrays = storage.read(path, "index", mapped=("planes", "ids") if mmap else ())
         try:
             index = cls(header["n_bits"])
-            index.add(arrays["codes"], arrays["ids"] if "ids" in arrays else from_bytes(arrays))
+            ids = arrays["ids"] if "ids" in arrays else check_ids(from_bytes(arrays), place="ids")
+            if "codes" in arrays:  # written before codes were laid out in planes
+                index.add(arrays["codes"], ids)
+            else:
+                index._shelf.take(arrays["planes"], ids, n_bits=index.n_bits, trust=mmap)
+                if len(ids) and kind(ids) == "whole numbers":
+                    index._next_id = int(ids[-1]) + 1
             index._next_id = max(index._next_id, int(header["next_id"]))
         except (InputError, KeyError, ValueError, TypeError) as error:
             raise FileError(
@@ -207,7 +202,7 @@ class HammingIndex:
 
     # ------------------------------------------------------------------------------------ helpers
 
-    def _words(self, codes: ArrayLike, method: str) -> NDArray[np.uint64]:
+    def _rows(self, codes: ArrayLike, method: str) -> Codes:
         place = f"HammingIndex.{method}: codes"
         packed = check_codes(codes, n_bits=self.n_bits, name=place)
         n_spare = 8 * packed.shape[1] - self.n_bits
@@ -216,14 +211,10 @@ class HammingIndex:
                 f"{place}: the last {n_spare} bits of a row, which fill up the last byte of "
                 f"{self.n_bits}-bit codes, must be zero; pass codes of {self.n_bits} bits."
             )
-        return word_major(to_words(packed))
-
-    def _codes(self, now: _Snapshot) -> Codes:
-        rows = np.ascontiguousarray(now.words[:, : now.size].T)  # (n, n_words)
-        return rows.view(np.uint8)[:, : code_bytes(self.n_bits)].copy()
+        return packed
 
     def _number(self, n: int) -> NDArray[np.int64]:
-        if len(self) and kind(self._now.ids) == "strings":
+        if len(self) and kind(self._shelf.now.ids) == "strings":
             raise InputError(
                 "HammingIndex.add: ids did not come, and this index has strings; pass one string "
                 "an item."
@@ -237,36 +228,23 @@ class HammingIndex:
         array = check_ids(ids, place=place)
         if n is not None and len(array) != n:
             raise InputError(f"{place}: {n} codes and {len(array)} ids came; pass one id a code.")
-        values = array.tolist()
-        if len(set(values)) < len(values):
-            twice = Counter(values).most_common(1)[0][0]
-            raise InputError(f"{place}: id {twice!r} came twice; pass each id once.")
-        if len(array) and len(self) and kind(array) != kind(self._now.ids):
+        check_once(array, place=place)
+        now = self._shelf.now.ids
+        if len(array) and len(self) and kind(array) != kind(now):
             raise InputError(
-                f"{place}: ids are {kind(array)}, those of this index are "
-                f"{kind(self._now.ids)}; pass {kind(self._now.ids)}."
+                f"{place}: ids are {kind(array)}, those of this index are {kind(now)}; "
+                f"pass {kind(now)}."
             )
         return array
 
-    def _find(self, ids: Any, n: int | None, method: str) -> NDArray[np.int64]:
-        values = self._check_ids(ids, n, method).tolist()
-        for value in values:
-            if value not in self._places:
-                raise InputError(
-                    f"HammingIndex.{method}: id {value!r} is not in the index; "
-                    "ask `id in index` first, or add it."
-                )
-        return np.array([self._places[value] for value in values], np.int64)
-
-    def _room_for(self, n: int, id_type: np.dtype[Any]) -> tuple[NDArray[np.uint64], NDArray[Any]]:
-        """Arrays with space for ``n`` more: the present ones, or larger copies."""
-        words, ids, size = self._now
-        if size + n <= len(ids) and ids.dtype == id_type:
-            return words, ids
-        capacity = max(size + n, 2 * size, 64)
-        more_words, more_ids = (
-            np.zeros((len(words), capacity), np.uint64),
-            np.empty(capacity, id_type),
-        )
-        more_words[:, :size], more_ids[:size] = words[:, :size], ids[:size]
-        return more_words, more_ids
+    def _find(self, ids: Any, n: int | None, method: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Return checked ids, and the positions of their items."""
+        wanted = self._check_ids(ids, n, method)
+        positions = self._shelf.find(wanted)
+        if (positions < 0).any():
+            value = wanted[positions < 0].tolist()[0]
+            raise InputError(
+                f"HammingIndex.{method}: id {value!r} is not in the index; "
+                "ask `id in index` first, or add it."
+            )
+        return wanted, positions
