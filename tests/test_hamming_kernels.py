@@ -5,7 +5,10 @@ import numpy as np
 import pytest
 
 from streamhash.codes import pack, to_words
-from streamhash.kernels import hamming, planes, ranking
+from streamhash.kernels import items as parts
+from streamhash.kernels import planes, ranking
+from streamhash.kernels.nearest import nearest, plain_nearest
+from streamhash.kernels.within import plain_within, within
 from streamhash.threads import set_threads
 
 WIDTHS = [1, 12, 63, 64, 65, 128, 247, 249, 1024]
@@ -35,13 +38,13 @@ def random_items(rng, n, n_bits, *, loose=0.0, removed=0.0):
     ordered = n - int(loose * n)
     keys = rng.permutation(2 * n)[:n]
     keys[:ordered].sort()
-    moments = np.full(n, hamming.ALIVE)
+    moments = np.full(n, parts.ALIVE)
     moments[rng.random(n) < removed] = 3
     moments[rng.random(n) < removed] = 5  # later than what the search sees
     live = int((moments > 4).sum())
     codes = planes.to_planes(random_codes(rng, n, n_bits))
     gone = moments if removed else np.empty(0, np.int64)
-    return hamming.Items(codes, keys, gone, n, live, ordered, 4)
+    return parts.Items(codes, keys, gone, n, live, ordered, 4)
 
 
 def assert_all_equal(found, expected):
@@ -149,11 +152,11 @@ def test_search_equals_sorting(n_bits, loose, removed):
             queries = random_codes(rng, n_queries, n_bits)
             if n and n_queries:
                 queries[:1] = planes.from_planes(items.planes, np.array([n // 2]))
-            found = hamming.nearest(queries, items, k)
-            assert_all_equal(found, hamming.plain_nearest(queries, items, k))
+            found = nearest(queries, items, k)
+            assert_all_equal(found, plain_nearest(queries, items, k))
         for radius in (0, n_bits // 4, 2 * n_bits):
-            found = hamming.within(queries, items, radius)
-            assert_all_equal(found, hamming.plain_within(queries, items, radius))
+            found = within(queries, items, radius)
+            assert_all_equal(found, plain_within(queries, items, radius))
 
 
 @pytest.mark.parametrize("order", ["mixed", "sorted", "equal"])
@@ -171,8 +174,8 @@ def test_a_first_bound_from_a_sample_changes_no_result(order, loose):
     items = items._replace(planes=planes.to_planes(codes))
     queries = codes[rng.integers(0, n, 6)]
     for k in (1, 30, 1000):
-        found = hamming.nearest(queries, items, k)
-        assert_all_equal(found, hamming.plain_nearest(queries, items, k))
+        found = nearest(queries, items, k)
+        assert_all_equal(found, plain_nearest(queries, items, k))
 
 
 def test_falling_distances_keep_the_last_items():
@@ -180,15 +183,15 @@ def test_falling_distances_keep_the_last_items():
     bits = np.tril(np.ones((64, 64)))[::-1] > 0
     keys = np.arange(64)
     codes = planes.to_planes(np.packbits(bits, axis=1))
-    items = hamming.Items(codes, keys, np.empty(0, np.int64), 64, 64, 64, 0)
-    distances, positions = hamming.nearest(np.zeros((1, 8), np.uint8), items, 3)
+    items = parts.Items(codes, keys, np.empty(0, np.int64), 64, 64, 64, 0)
+    distances, positions = nearest(np.zeros((1, 8), np.uint8), items, 3)
     assert distances.tolist() == [[1, 2, 3]]
     assert positions.tolist() == [[63, 62, 61]]
 
 
 @pytest.mark.parametrize("n_queries", [1, 3, 100])
 def test_three_threads_give_what_one_gives(monkeypatch, n_queries):
-    monkeypatch.setattr(hamming, "RANGE", 100)  # so that few items are cut into ranges, too
+    monkeypatch.setattr(parts, "RANGE", 100)  # so that few items are cut into ranges, too
     rng = np.random.default_rng(1)
     queries, side = random_side(rng, n_queries, 40), random_side(rng, 700, 40)
     items = random_items(rng, 700, 40, loose=0.2, removed=0.1)
@@ -199,8 +202,8 @@ def test_three_threads_give_what_one_gives(monkeypatch, n_queries):
             [
                 *ranking.walk(queries, side, np.array([10, 700])),
                 ranking.count_by_distance(queries, side),
-                *hamming.nearest(queries.codes, items, 10),
-                *hamming.within(queries.codes, items, 9),
+                *nearest(queries.codes, items, 10),
+                *within(queries.codes, items, 9),
             ]
         )
     assert_all_equal(*results)

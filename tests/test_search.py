@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import streamhash.search
 from streamhash import FileError, HammingIndex, InputError, pack, storage
-from streamhash.kernels import hamming
+from streamhash.kernels import nearest, within
 from streamhash.search import shelf
 from streamhash.threads import set_threads
 
@@ -318,7 +318,7 @@ def test_a_search_sees_the_index_as_it_was_when_it_began(monkeypatch, change):
 
     def change_then_search(*arguments):
         change(index)
-        return hamming.nearest(*arguments)
+        return nearest.nearest(*arguments)
 
     monkeypatch.setattr("streamhash.search.index.nearest", change_then_search)
     distances, ids = index.search(codes_of([0], 4), k=3)
@@ -351,8 +351,10 @@ def test_no_use_of_the_index_makes_a_kernel_compile_again(tmp_path):
     mapped = HammingIndex.load(tmp_path / "index", mmap=True)
     mapped.search(codes, 3)
     mapped.range_search(codes, 3)
-    for kernel in ("_collect_block", "_arrange_block", "_gather", "_arrange_rows"):
-        assert len(getattr(hamming, kernel).signatures) == 1
+    for kernel in (nearest._collect_block, nearest._arrange_block):
+        assert len(kernel.signatures) == 1
+    for kernel in (within._gather, within._arrange_rows):
+        assert len(kernel.signatures) == 1
 
 
 # -------------------------------------------------------------------------------------- the files

@@ -173,7 +173,7 @@ def _walk(
     n_items, n_buckets = pairs.n_items, counts.shape[2]
     distances, similar = np.empty(LANES * CHUNK, np.uint16), np.empty(LANES * CHUNK, np.uint16)
     # Of the similar items, in their order: the distance, and the place among all that are as far.
-    hit_distance, hit_place = np.empty(n_items + 1, np.uint16), np.empty(n_items + 1, np.int32)
+    hit_distance, hit_place = np.empty(n_items + 1, np.uint32), np.empty(n_items + 1, np.int32)
     items_before, hits_before = np.empty(n_buckets, np.int64), np.empty(n_buckets, np.int64)
     for q in range(start, stop):
         seen, found = counts[q, 0], counts[q, 1]

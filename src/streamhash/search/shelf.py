@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.codes import Codes
-from streamhash.kernels.hamming import ALIVE, Items
+from streamhash.kernels.items import ALIVE, Items
 from streamhash.kernels.planes import LANES, from_planes, n_blocks, put, to_planes
 from streamhash.search.ids import kind
 
