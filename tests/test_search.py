@@ -351,7 +351,7 @@ def test_no_use_of_the_index_makes_a_kernel_compile_again(tmp_path):
     mapped = HammingIndex.load(tmp_path / "index", mmap=True)
     mapped.search(codes, 3)
     mapped.range_search(codes, 3)
-    for kernel in (nearest._collect_block, nearest._arrange_block):
+    for kernel in (nearest._search, nearest._collect, nearest._arrange_block):
         assert len(kernel.signatures) == 1
     for kernel in (within._gather, within._arrange_rows):
         assert len(kernel.signatures) == 1

@@ -18,6 +18,7 @@ beyond it, ties are kept and settled by key.
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamhash.codes import Codes
 from streamhash.kernels._compile import kernel
@@ -50,6 +51,9 @@ from streamhash.threads import run_blocks
 
 __all__ = ["nearest", "plain_nearest"]
 
+Whole = int | np.int64
+Candidates = NDArray[np.uint64]  # (n_ranges, n_queries, capacity), of ``Packed``
+
 LAST_KEY = np.iinfo(np.int64).max
 SHARE = 32  # one block of so many is looked at for a first bound
 
@@ -76,73 +80,83 @@ def nearest(codes: Codes, items: Items, k: int) -> tuple[Counts, Integers]:
     positions = np.empty((len(codes), k), np.int64)
     if k == 0:
         return distances, positions
-    queries = as_queries(codes)
-
+    codes = np.array(codes, order="C")  # a read-only array would be another type to the kernels
     blocks = query_blocks(len(codes))
     ranges = item_ranges(items.size, len(blocks))
-
-    def search(block: tuple[int, int], parts: list[tuple[int, int]]) -> None:
-        def collect(of_items: tuple[int, int]) -> tuple[Packed, Integers]:
-            return _candidates(queries, items, k, *block, *of_items)
-
-        found = run_blocks(collect, parts) if len(parts) > 1 else [collect(*parts)]
-        _finish(found, items, block[0], distances, positions)
-
-    if len(ranges) > 1:
-        for block in blocks:
-            search(block, ranges)
-    else:
-        run_blocks(lambda block: search(block, ranges), blocks)
+    if len(ranges) == 1:
+        run_blocks(lambda block: _search(codes, items, k, *block, distances, positions), blocks)
+        return distances, positions
+    for start, stop in blocks:
+        kept, n_kept = _room(len(ranges), stop - start, k, items.size)
+        tasks = [(start, stop, *limits, r) for r, limits in enumerate(ranges)]
+        run_blocks(lambda task: _collect_range(codes, items, k, *task, kept, n_kept), tasks)  # noqa: B023
+        _arrange_block(kept, n_kept, items, start, distances, positions)
     return distances, positions
 
 
-def _candidates(
-    queries: Queries, items: Items, k: int, start: int, stop: int, first: int, last: int
-) -> tuple[Packed, Integers]:
-    """Collect candidates among the blocks from ``first`` to ``last``: the nearest ``k`` at least.
-
-    Returns them for each query from ``start`` to ``stop``, and how many they are.
-    """
-    n_items = min(last * LANES, items.size) - first * LANES
-    capacity = min(2 * k + 256, n_items)
-    kept = np.empty((stop - start, capacity), np.uint64)
-    n_kept = np.zeros(stop - start, np.int64)
-    share = k // SHARE + 1
-    enough = share + 3 * int(np.sqrt(share)) + 3  # nearest of the sample: farther than the k-th
-    if n_items < SHARE * LANES * 8 or enough * SHARE > n_items // 4:
-        enough = 0
-    _collect_block(queries, items, k, enough, start, stop, first, last, kept, n_kept)
-    return kept, n_kept
+@kernel
+def _search(
+    codes: Codes,
+    items: Items,
+    k: int,
+    start: int,
+    stop: int,
+    distances: Counts,
+    positions: Integers,
+) -> None:
+    """Search all items for the codes from ``start`` to ``stop``."""
+    none, one = np.int64(0), np.int64(1)  # a bare 0 is a type of its own: compiled once more
+    kept, n_kept = _room(one, stop - start, k, items.size)
+    last = (items.size + LANES - 1) // LANES
+    _collect_range(codes, items, k, start, stop, none, last, none, kept, n_kept)
+    _arrange_block(kept, n_kept, items, start, distances, positions)
 
 
 @kernel
-def _collect_block(
-    queries: Queries,
+def _room(
+    n_ranges: Whole, n_queries: Whole, k: Whole, n_items: Whole
+) -> tuple[Candidates, Integers]:
+    """Space for candidates, and for their numbers."""
+    capacity = min(2 * k + 256, n_items)
+    kept = np.empty((n_ranges, n_queries, capacity), np.uint64)
+    return kept, np.zeros((n_ranges, n_queries), np.int64)
+
+
+@kernel
+def _collect_range(
+    codes: Codes,
     items: Items,
-    k: int,
-    enough: int,
-    start: int,
-    stop: int,
-    first: int,
-    last: int,
-    kept: Packed,
-    n_kept: Integers,
+    k: Whole,
+    start: Whole,
+    stop: Whole,
+    first: Whole,
+    last: Whole,
+    r: Whole,
+    all_kept: Candidates,
+    all_n_kept: Integers,
 ) -> None:
-    n, top = stop - start, 8 * queries.codes.shape[1] + 1
-    search = _begin(kept, n_kept, np.full(n, top, np.int64), top)
-    if enough > 0:
-        spare = np.empty((n, 2 * enough + 256), np.uint64)
-        sample = _begin(spare, np.zeros(n, np.int64), np.full(n, top, np.int64), top)
-        _collect(queries, start, items, first, last, SHARE, enough, sample)
-        search = _begin(kept, n_kept, np.minimum(sample.bound + 1, top), top)
-    _collect(queries, start, items, first, last, 1, k, search)
-    if enough > 0:
-        for q in range(n):
-            first_bound = min(sample.bound[q] + 1, top)
-            if search.bound[q] == first_bound < top:  # too few are nearer: once more, without it
-                n_kept[q] = 0
-                alone = _begin(kept[q : q + 1], n_kept[q : q + 1], np.full(1, top, np.int64), top)
-                _collect(queries, start + q, items, first, last, 1, k, alone)
+    """Keep the nearest ``k`` at least, of the items in the blocks from ``first`` to ``last``."""
+    none, one, some = np.int64(0), np.int64(1), np.int64(SHARE)
+    queries = as_queries(codes[start:stop])
+    kept, n_kept = all_kept[r], all_n_kept[r]
+    n, top = stop - start, 8 * codes.shape[1] + 1
+    share = k // SHARE + 1
+    enough = share + 3 * np.int64(np.sqrt(share)) + 3  # of the sample: farther than the k-th of all
+    n_items = (last - first) * LANES
+    sampled = n >= GROUP and n_items >= SHARE * LANES * 8 and enough * SHARE <= n_items // 4
+    first_bound = np.full(n, top, np.int64)
+    if sampled:
+        spare, n_spare = np.empty((n, 2 * enough + 256), np.uint64), np.zeros(n, np.int64)
+        sample = _begin(spare, n_spare, first_bound.copy(), top)
+        _collect(queries, none, items, first, last, some, enough, sample)
+        first_bound = np.minimum(sample.bound + 1, top)
+    search = _begin(kept, n_kept, first_bound.copy(), top)
+    _collect(queries, none, items, first, last, one, k, search)
+    for q in range(n):
+        if search.bound[q] == first_bound[q] < top:  # too few are nearer: once more, without it
+            n_kept[q] = 0
+            alone = _begin(kept[q : q + 1], n_kept[q : q + 1], np.full(1, top, np.int64), top)
+            _collect(queries, q, items, first, last, one, k, alone)
 
 
 @kernel
@@ -158,12 +172,12 @@ def _begin(kept: Packed, n_kept: Integers, bound: Integers, top: int) -> _Search
 @kernel
 def _collect(
     queries: Queries,
-    start: int,
+    start: Whole,
     items: Items,
-    first: int,
-    last: int,
-    stride: int,
-    k: int,
+    first: Whole,
+    last: Whole,
+    stride: Whole,
+    k: Whole,
     search: _Search,
 ) -> None:
     """Pass over every ``stride``-th block, and keep what may be among the ``k`` nearest."""
@@ -236,43 +250,23 @@ def _shrink(kept: Packed, q: int, bound: int, wanted: int, keys: Integers, worst
     return n
 
 
-def _finish(
-    found: list[tuple[Packed, Integers]],
-    items: Items,
-    start: int,
-    distances: Counts,
-    positions: Integers,
-) -> None:
-    """Put the nearest of the candidates of every range into their rows, from ``start`` on."""
-    kept = (
-        np.concatenate([of_range for of_range, _ in found], axis=1)
-        if len(found) > 1
-        else found[0][0]
-    )
-    widths = np.array([of_range.shape[1] for of_range, _ in found])
-    n_kept = np.array([n for _, n in found])
-    _arrange_block(kept, widths, n_kept, items, start, distances, positions)
-
-
 @kernel
 def _arrange_block(
-    kept: Packed,
-    widths: Integers,
+    kept: Candidates,
     n_kept: Integers,
     items: Items,
     start: int,
     distances: Counts,
     positions: Integers,
 ) -> None:
-    for q in range(len(kept)):
-        n, at = 0, 0
-        for r in range(len(widths)):  # close the gaps between the ranges
-            for i in range(n_kept[r, q]):
-                kept[q, n] = kept[q, at + i]
-                n += 1
-            at += widths[r]
-        top = 8 * items.planes.shape[1] + 1
-        arrange(kept[q, :n], items, top, distances[start + q], positions[start + q])
+    """Put the nearest of the candidates of every range into their rows, from ``start`` on."""
+    top = 8 * items.planes.shape[1] + 1
+    for q in range(kept.shape[1]):
+        together, n = np.empty(n_kept[:, q].sum(), np.uint64), 0
+        for r in range(len(kept)):
+            together[n : n + n_kept[r, q]] = kept[r, q, : n_kept[r, q]]
+            n += n_kept[r, q]
+        arrange(together, items, top, distances[start + q], positions[start + q])
 
 
 def plain_nearest(codes: Codes, items: Items, k: int) -> tuple[Counts, Integers]:

@@ -48,6 +48,7 @@ Distances = NDArray[np.uint16]
 
 LANES = 64  # items of a block: as many as a mask has bits
 GROUP = 4  # queries that share the reading of a block
+_AHEAD = 8192  # bytes: what is asked for now is there when the loop has come so far
 _IN_BYTES = 31  # so many bytes of a code differ in at most 248 bits, which a byte can count
 
 # ---------------------------------------------------------------------------------------- layout
@@ -92,13 +93,17 @@ class Queries(NamedTuple):
     tables: NDArray[np.uint8]  # (n, 2 n_bytes, 16)
 
 
-_HALVES = np.bitwise_count(np.arange(16)[:, None] ^ np.arange(16)).astype(np.uint8)
-
-
+@kernel
 def as_queries(codes: Codes) -> Queries:
     """Make what the loops read of the codes (n, bytes) that are looked for."""
-    halves = np.stack([codes & 15, codes >> 4], axis=2).reshape(len(codes), 2 * codes.shape[1])
-    return Queries(np.array(codes, np.uint8, order="C"), _HALVES[halves])
+    n, n_bytes = codes.shape
+    tables = np.empty((n, 2 * n_bytes, 16), np.uint8)
+    for q in range(n):
+        for b in range(n_bytes):
+            for value in range(16):
+                tables[q, 2 * b, value] = bits_in(np.uint64((codes[q, b] & 15) ^ value))
+                tables[q, 2 * b + 1, value] = bits_in(np.uint64((codes[q, b] >> 4) ^ value))
+    return Queries(codes, tables)
 
 
 # -------------------------------------------------------------------------------- single numbers
@@ -141,6 +146,13 @@ def _load(builder: Any, pointer: Any, kind: Any) -> Any:
 
 def _store(builder: Any, value: Any, pointer: Any) -> None:
     builder.store(value, builder.bitcast(pointer, value.type.as_pointer())).align = 1
+
+
+def _prefetch(builder: Any, pointer: Any) -> None:
+    """Ask for a line of the cache: to read, and to keep in all levels."""
+    kind = ir.FunctionType(ir.VoidType(), [pointer.type, _I32, _I32, _I32])
+    ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
+    builder.call(ask, [pointer, _I32(0), _I32(3), _I32(1)])
 
 
 def _fill(builder: Any, value: Any) -> Any:
@@ -221,6 +233,8 @@ class _Block:
             builder.store(zero, total)
         with cgutils.for_range_slice(builder, start, stop, _I64(1), inc=True) as (b, _):
             at = builder.gep(self.planes, [builder.mul(b, _I64(LANES))])
+            if n_queries == 1:  # else the reading is shared, and hidden behind the counting
+                _prefetch(builder, builder.gep(at, [_I64(_AHEAD)]))
             add = self.way(builder, _load(builder, at, _BYTES))
             for g, total in enumerate(totals):
                 place = builder.add(b, self._times(_I64(g), 1))

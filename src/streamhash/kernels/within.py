@@ -44,7 +44,8 @@ def within(codes: Codes, items: Items, radius: int) -> tuple[Integers, Counts, I
 
     Returns limits, distances, positions: those of query ``q`` stand from ``limits[q]`` on.
     """
-    queries, n_queries = as_queries(codes), len(codes)
+    # A read-only array would be another type to the kernels.
+    queries, n_queries = as_queries(np.array(codes, order="C")), len(codes)
     radius = min(radius, 8 * codes.shape[1])
     blocks = query_blocks(n_queries)
     ranges = item_ranges(items.size, len(blocks))

@@ -1,0 +1,228 @@
+"""Exact search by Hamming distance: ours against the libraries that a person could pick instead.
+
+One thread each, all in one run, rounds interleaved, the least processor time of each; distances
+are checked to be equal (ids too, where the peer breaks ties by the lowest). Peers that are not
+installed are left out. Read the ratios: they hold on other machines, the seconds do not.
+
+Beside them stand the two limits of the machine, from the same run: reading the codes from memory
+once for each block of queries, and counting the bits of codes that lie in the cache.
+
+    python benchmarks/search.py [--quick] [--threads]
+"""
+
+import importlib.util
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from _machine import describe_machine
+from streamhash import HammingIndex, set_threads
+from streamhash.kernels.planes import bits_in
+from streamhash.threads import single_threaded_blas
+
+QUICK = "--quick" in sys.argv
+SIZES = (1_000_000,) if QUICK else (1_000_000, 10_000_000)
+QUERIES, NEIGHBOURS, N_CLUSTERS = (1, 100, 1_000), (100, 1_000), 1_000
+SLOW = 2e9  # distances that a peer that is many times slower is asked for at most
+
+Codes = NDArray[np.uint8]
+Answer = tuple[NDArray[Any], NDArray[Any] | None]  # distances, and ids if ties go to the lowest
+Search = Callable[[Codes, int], Answer]
+
+
+def make(n: int, n_bits: int) -> tuple[Codes, Codes]:
+    """Items and queries around common centres, each bit flipped with probability 1/8."""
+    rng = np.random.default_rng(n_bits)
+    centres = rng.integers(0, 256, (N_CLUSTERS, n_bits // 8), dtype=np.uint8)
+
+    def draw(n: int) -> Codes:
+        noise = rng.integers(0, 256, (3, n, n_bits // 8), dtype=np.uint8)
+        codes: Codes = centres[rng.integers(0, N_CLUSTERS, n)] ^ (noise[0] & noise[1] & noise[2])
+        return codes
+
+    return draw(n), draw(max(QUERIES))
+
+
+def ours(items: Codes, n_bits: int) -> Search:
+    index = HammingIndex(n_bits)
+    index.add(items)
+    return index.search
+
+
+def by_faiss(items: Codes, n_bits: int) -> Search:
+    import faiss
+
+    faiss.omp_set_num_threads(1)
+    index = faiss.IndexBinaryFlat(n_bits)
+    index.add(items)
+    return lambda queries, k: index.search(queries, k)
+
+
+def by_numpy(items: Codes, n_bits: int) -> Search:
+    words = np.ascontiguousarray(items.view(np.uint64).T)
+
+    def search(queries: Codes, k: int) -> Answer:
+        found = []
+        for query in queries.view(np.uint64):
+            distances = np.bitwise_count(words[0] ^ query[0])
+            for w in range(1, n_bits // 64):
+                distances += np.bitwise_count(words[w] ^ query[w])
+            found.append(np.sort(distances[np.argpartition(distances, k - 1)[:k]]))
+        return np.array(found), None
+
+    return search
+
+
+def by_usearch(items: Codes, n_bits: int) -> Search:
+    from usearch.index import MetricKind, search
+
+    def find(queries: Codes, k: int) -> Answer:
+        found = search(
+            items, queries, k, MetricKind.Hamming, exact=True, threads=1, dtype="b1", ndim=n_bits
+        )
+        return np.reshape(found.distances, (len(queries), k)), None
+
+    return find
+
+
+def by_torch(items: Codes, n_bits: int) -> Search:
+    import torch
+
+    torch.set_num_threads(1)
+    signs = torch.from_numpy(np.unpackbits(items, axis=1)).float() * 2 - 1
+
+    def search(queries: Codes, k: int) -> Answer:
+        asked = torch.from_numpy(np.unpackbits(queries, axis=1)).float() * 2 - 1
+        rows = [torch.topk(signs @ query, k).values for query in asked]
+        return ((n_bits - torch.stack(rows)) / 2).numpy().astype(np.int32), None
+
+    return search
+
+
+# name: (how, module it needs, times slower than faiss, about: so many fewer queries are asked)
+PEERS: dict[str, tuple[Callable[[Codes, int], Search], str, int]] = {
+    "streamhash": (ours, "streamhash", 1),
+    "faiss IndexBinaryFlat": (by_faiss, "faiss", 1),
+    "NumPy bitwise_count + argpartition": (by_numpy, "numpy", 10),
+    "usearch exact": (by_usearch, "usearch", 20),
+    "torch ±1 product + topk": (by_torch, "torch", 20),
+}
+
+
+@numba.njit(nogil=True)
+def read(words: NDArray[np.uint64], _: int) -> np.uint64:
+    total = np.uint64(0)
+    for word in words:
+        total ^= word
+    return total
+
+
+@numba.njit(nogil=True)
+def count(words: NDArray[np.uint64], times: int) -> np.uint64:
+    """Bits in which words differ from one word after the other: as a plain loop would count."""
+    total = np.uint64(0)
+    for query in range(times):
+        for word in words:
+            total += bits_in(word ^ np.uint64(query))
+    return total
+
+
+def least_time(call: Callable[[], Any], rounds: int = 5) -> float:
+    times = []
+    for _ in range(rounds):
+        start = time.process_time()
+        call()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def limits(items: Codes) -> tuple[float, float]:
+    """Codes a second that can be read from memory, and whose bits can be counted in cache."""
+    words = np.ascontiguousarray(items).view(np.uint64).ravel()
+    few, times, words_a_code = words[:2048], 10_000, items.shape[1] / 8
+    read(few, 1), count(few, 1)  # compile
+    reading = len(words) / least_time(lambda: read(words, 1))
+    counting = len(few) * times / least_time(lambda: count(few, times))
+    return reading / words_a_code, counting / words_a_code
+
+
+def compare(searches: dict[str, Search], queries: Codes, k: int, n_items: int) -> dict[str, float]:
+    """Least processor time of each; those that would take too long are left out."""
+    asked = {
+        name: search
+        for name, search in searches.items()
+        if n_items * len(queries) * PEERS[name][2] <= SLOW or PEERS[name][2] == 1
+    }
+    rounds = 15 if len(queries) == 1 else 5 if n_items * len(queries) <= 1e8 else 2
+    seconds = dict.fromkeys(asked, np.inf)
+    answers: dict[str, Answer] = {}
+    for _ in range(rounds):
+        for name, search in asked.items():
+            start = time.process_time()
+            answers[name] = search(queries, k)
+            seconds[name] = min(seconds[name], time.process_time() - start)
+    distances, ids = answers["streamhash"]
+    for name, (found, positions) in answers.items():
+        np.testing.assert_array_equal(found, distances, err_msg=name)
+        if positions is not None:
+            np.testing.assert_array_equal(positions, ids, err_msg=name)
+    return seconds
+
+
+def scaling(items: Codes, queries: Codes, n_bits: int) -> None:
+    """Wall time with two threads against one: means something on idle cores only."""
+    search = ours(items, n_bits)
+    for n_queries in (1, 100):
+        wall = {1: np.inf, 2: np.inf}
+        for _ in range(20 if n_queries == 1 else 6):
+            for threads in wall:
+                set_threads(threads)
+                start = time.perf_counter()
+                search(queries[:n_queries], 100)
+                wall[threads] = min(wall[threads], time.perf_counter() - start)
+        set_threads(1)
+        print(f"two threads, {n_queries} queries: {wall[1] / wall[2]:.2f} times as fast (wall)")
+
+
+def main() -> None:
+    set_threads(1)
+    installed = {name: peer for name, peer in PEERS.items() if importlib.util.find_spec(peer[1])}
+    packages = {"faiss": "faiss-cpu", "usearch": "usearch", "torch": "torch"}
+    print(describe_machine(*(packages[p[1]] for p in installed.values() if p[1] in packages)))
+    for name in PEERS.keys() - installed.keys():
+        print(f"{name}: not installed, left out")
+    print("Milliseconds of processor time, one thread; in brackets, how many times ours")
+    for n_items in SIZES:
+        for n_bits in (64, 128):
+            items, queries = make(n_items, n_bits)
+            reading, counting = limits(items)
+            print(
+                f"\n{n_items:,} codes of {n_bits} bits; limits, codes/s: read from memory "
+                f"{reading / 1e9:.2f} G, bits counted in cache, by words, {counting / 1e9:.2f} G"
+            )
+            searches = {name: peer[0](items, n_bits) for name, peer in installed.items()}
+            for n_queries in QUERIES:
+                for k in NEIGHBOURS:
+                    seconds = compare(searches, queries[:n_queries], k, n_items)
+                    fastest = seconds["streamhash"]
+                    rate = n_items * n_queries / fastest
+                    limit = reading if n_queries == 1 else counting
+                    kind = "reading" if n_queries == 1 else "counting"
+                    print(
+                        f"  {n_queries:>5} queries, k = {k:<5} {rate / 1e9:>5.2f} G codes/s, "
+                        f"{rate / limit:.0%} of {kind}"
+                    )
+                    for name, taken in seconds.items():
+                        print(f"    {name:<36}{taken * 1e3:>10.2f}  ({taken / fastest:.2f})")
+            if "--threads" in sys.argv:
+                scaling(items, queries, n_bits)
+
+
+if __name__ == "__main__":
+    with single_threaded_blas():
+        main()
