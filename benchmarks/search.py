@@ -28,6 +28,7 @@ from streamhash.threads import single_threaded_blas
 QUICK = "--quick" in sys.argv
 SIZES = (1_000_000,) if QUICK else (1_000_000, 10_000_000)
 QUERIES, NEIGHBOURS, N_CLUSTERS = (1, 100, 1_000), (100, 1_000), 1_000
+FLOATS = 2e8  # what torch, which has no bits, may hold
 SLOW = 2e9  # distances that a peer that is many times slower is asked for at most
 
 Codes = NDArray[np.uint8]
@@ -104,7 +105,7 @@ def by_torch(items: Codes, n_bits: int) -> Search:
     return search
 
 
-# name: (how, module it needs, times slower than faiss, about: so many fewer queries are asked)
+# name: (how, the module it needs, how many times slower than faiss it is, about)
 PEERS: dict[str, tuple[Callable[[Codes, int], Search], str, int]] = {
     "streamhash": (ours, "streamhash", 1),
     "faiss IndexBinaryFlat": (by_faiss, "faiss", 1),
@@ -205,7 +206,11 @@ def main() -> None:
                 f"\n{n_items:,} codes of {n_bits} bits; limits, codes/s: read from memory "
                 f"{reading / 1e9:.2f} G, bits counted in cache, by words, {counting / 1e9:.2f} G"
             )
-            searches = {name: peer[0](items, n_bits) for name, peer in installed.items()}
+            searches = {
+                name: peer[0](items, n_bits)
+                for name, peer in installed.items()
+                if peer[1] != "torch" or n_items * n_bits <= FLOATS
+            }
             for n_queries in QUERIES:
                 for k in NEIGHBOURS:
                     seconds = compare(searches, queries[:n_queries], k, n_items)
