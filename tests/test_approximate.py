@@ -50,7 +50,7 @@ def test_looking_into_every_bucket_gives_the_exact_distances(n, n_bits, k):
     np.testing.assert_array_equal(ids[sure], exact_ids[sure])
 
 
-def test_rows_are_ordered_by_distance_then_by_turn_and_tell_the_true_distance():
+def test_rows_are_ordered_by_distance_then_by_id_and_tell_the_true_distance():
     codes = grouped(2_000, 32)
     ids = np.random.default_rng(2).permutation(2_000)
     index = index_of(codes, 32, ids)
@@ -60,7 +60,7 @@ def test_rows_are_ordered_by_distance_then_by_turn_and_tell_the_true_distance():
     turn = np.argsort(ids)[found]
     true = np.bitwise_count(queries[:, None] ^ codes[turn]).sum(axis=2)
     np.testing.assert_array_equal(distances, true)
-    keys = distances * 10_000 + turn
+    keys = distances * 10_000 + found  # the lowest id first, as the exact index has it
     assert (np.diff(keys, axis=1) > 0).all()
 
 

@@ -131,7 +131,7 @@ class ApproximateIndex:
             return np.full(shape, FAR, np.int32), ids
         with _faiss_threads(load_part("faiss", "ApproximateIndex")):
             distances, places = built.buckets.search(queries, int(k))
-        # By distance, then by place, which is the order of adding; what is not there is FAR.
+        # By distance, then by place, which is the order of ids; what is not there is FAR.
         order = np.argsort(distances * np.int64(len(built.ids)) + places, axis=1)
         distances = np.take_along_axis(distances, order, axis=1)
         places = np.take_along_axis(places, order, axis=1)
