@@ -178,6 +178,15 @@ def test_a_first_bound_from_a_sample_changes_no_result(order, loose):
         assert_all_equal(found, plain_nearest(queries, items, k))
 
 
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 50, 1000])
+def test_positions_are_sorted_by_their_keys(n):
+    rng = np.random.default_rng(n)
+    keys, positions = rng.permutation(2000), rng.permutation(2000)[:n]
+    expected = sorted(positions, key=lambda position: keys[position])
+    parts.sort_by_key(positions, keys)
+    assert positions.tolist() == expected
+
+
 def test_falling_distances_keep_the_last_items():
     """The worst order for the bound of the search: every item is nearer than all before it."""
     bits = np.tril(np.ones((64, 64)))[::-1] > 0

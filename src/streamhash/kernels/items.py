@@ -11,7 +11,16 @@ from streamhash.kernels._compile import kernel, part
 from streamhash.kernels.planes import GROUP, LANES, Planes, n_blocks, plain_distances
 from streamhash.threads import get_threads
 
-__all__ = ["ALIVE", "Items", "arrange", "in_use", "item_ranges", "plain_rankings", "query_blocks"]
+__all__ = [
+    "ALIVE",
+    "Items",
+    "arrange",
+    "in_use",
+    "item_ranges",
+    "plain_rankings",
+    "query_blocks",
+    "sort_by_key",
+]
 
 Counts = NDArray[np.int32]
 Integers = NDArray[np.int64]
@@ -60,6 +69,27 @@ def in_use(size: int, block: int) -> np.uint64:
 
 
 @kernel
+def sort_by_key(positions: Integers, keys: Integers) -> None:
+    """Sort positions by their keys, in place: a heap sort, as NumPy's take seconds to compile."""
+    start, end = len(positions) // 2, len(positions)
+    while end > 1:
+        if start > 0:  # the heap is still growing
+            start -= 1
+        else:
+            end -= 1
+            positions[0], positions[end] = positions[end], positions[0]
+        root = start
+        while 2 * root + 1 < end:
+            child = 2 * root + 1
+            if child + 1 < end and keys[positions[child]] < keys[positions[child + 1]]:
+                child += 1
+            if keys[positions[root]] >= keys[positions[child]]:
+                break
+            positions[root], positions[child] = positions[child], positions[root]
+            root = child
+
+
+@kernel
 def arrange(packed: Packed, items: Items, top: int, distances: Counts, positions: Integers) -> None:
     """Put the nearest in order: by distance, then by key."""
     ends = np.zeros(top + 1, np.int64)  # where the next item at each distance goes
@@ -80,8 +110,7 @@ def arrange(packed: Packed, items: Items, top: int, distances: Counts, positions
         if begin >= len(positions):
             break
         if loose and end - begin > 1:
-            run = placed[begin:end].copy()
-            placed[begin:end] = run[np.argsort(items.keys[run])]
+            sort_by_key(placed[begin:end], items.keys)
         for i in range(begin, min(end, len(positions))):
             distances[i], positions[i] = distance, placed[i]
         begin = end

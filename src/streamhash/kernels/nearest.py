@@ -36,6 +36,7 @@ from streamhash.kernels.items import (
     item_ranges,
     plain_rankings,
     query_blocks,
+    sort_by_key,
 )
 from streamhash.kernels.planes import (
     GROUP,
@@ -238,9 +239,10 @@ def _shrink(kept: Packed, q: int, bound: int, wanted: int, keys: Integers, worst
     ties, n_ties = np.empty(kept.shape[1], np.int64), 0
     for packed in kept[q]:
         if np.int64(packed >> SHIFT) == bound:
-            ties[n_ties] = keys[packed & POSITION]
+            ties[n_ties] = packed & POSITION
             n_ties += 1
-    worst[q] = np.partition(ties[:n_ties], wanted - 1)[wanted - 1]
+    sort_by_key(ties[:n_ties], keys)
+    worst[q] = keys[ties[wanted - 1]]
     n = 0
     for packed in kept[q]:
         distance = np.int64(packed >> SHIFT)
@@ -262,10 +264,14 @@ def _arrange_block(
     """Put the nearest of the candidates of every range into their rows, from ``start`` on."""
     top = 8 * items.planes.shape[1] + 1
     for q in range(kept.shape[1]):
-        together, n = np.empty(n_kept[:, q].sum(), np.uint64), 0
+        n = 0
         for r in range(len(kept)):
-            together[n : n + n_kept[r, q]] = kept[r, q, : n_kept[r, q]]
             n += n_kept[r, q]
+        together, n = np.empty(n, np.uint64), 0
+        for r in range(len(kept)):
+            for i in range(n_kept[r, q]):  # assigning a slice would take seconds to compile
+                together[n] = kept[r, q, i]
+                n += 1
         arrange(together, items, top, distances[start + q], positions[start + q])
 
 
