@@ -28,6 +28,7 @@ check: .venv/developer
 	$(BIN)/pytest -n 2 --dist worksteal
 
 bench: .venv/developer
+	$(BIN)/pip install --quiet --editable '.[peers]'
 	mkdir -p results/benchmarks
 	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py | tee results/benchmarks/$$name.txt || exit 1; done
 

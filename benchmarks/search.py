@@ -1,8 +1,10 @@
 """Exact search by Hamming distance: ours against the libraries that a person could pick instead.
 
 One thread each, all in one run, rounds interleaved, the least processor time of each; distances
-are checked to be equal (ids too, where the peer breaks ties by the lowest). Peers that are not
-installed are left out. Read the ratios: they hold on other machines, the seconds do not.
+are checked to be equal (ids too, where the peer breaks ties by the lowest). One query is asked
+three times in a round, as a library that searches all day finds its codes where its own last
+search left them, not where another library's did. Peers that are not installed are left out. Read
+the ratios: they hold on other machines, the seconds do not.
 
 Beside them stand the two limits of the machine, from the same run: reading the codes from memory
 once for each block of queries, and counting the bits of codes that lie in the cache.
@@ -79,13 +81,11 @@ def by_numpy(items: Codes, n_bits: int) -> Search:
     return search
 
 
-def by_usearch(items: Codes, n_bits: int) -> Search:
-    from usearch.index import MetricKind, search
+def by_usearch(items: Codes, _: int) -> Search:
+    from usearch.index import MetricKind, search  # type: ignore[attr-defined]
 
     def find(queries: Codes, k: int) -> Answer:
-        found = search(
-            items, queries, k, MetricKind.Hamming, exact=True, threads=1, dtype="b1", ndim=n_bits
-        )
+        found = search(items, queries, k, MetricKind.Hamming, exact=True, threads=1, dtype="b1")
         return np.reshape(found.distances, (len(queries), k)), None
 
     return find
@@ -160,13 +160,15 @@ def compare(searches: dict[str, Search], queries: Codes, k: int, n_items: int) -
         if n_items * len(queries) * PEERS[name][2] <= SLOW or PEERS[name][2] == 1
     }
     rounds = 15 if len(queries) == 1 else 5 if n_items * len(queries) <= 1e8 else 2
+    calls = 3 if len(queries) == 1 else 1
     seconds = dict.fromkeys(asked, np.inf)
     answers: dict[str, Answer] = {}
     for _ in range(rounds):
         for name, search in asked.items():
-            start = time.process_time()
-            answers[name] = search(queries, k)
-            seconds[name] = min(seconds[name], time.process_time() - start)
+            for _ in range(calls):
+                start = time.process_time()
+                answers[name] = search(queries, k)
+                seconds[name] = min(seconds[name], time.process_time() - start)
     distances, ids = answers["streamhash"]
     for name, (found, positions) in answers.items():
         np.testing.assert_array_equal(found, distances, err_msg=name)
