@@ -61,25 +61,40 @@ class Streaming(BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write parameters and all that was learned into one file, for ``load`` to go on from."""
-        arrays: storage.Arrays = {}
-        storage.write(path, "model", {"model": storage.describe(self, arrays, "model")}, arrays)
+        storage.write(path, "model", *self._described())
 
     @classmethod
     def load(cls: type[T], path: str | os.PathLike[str]) -> T:
         """Read what ``save`` wrote. The model goes on exactly where it stopped."""
-        header, arrays = storage.read(path, "model")
+        return cls._rebuilt(*storage.read(path, "model"), os.fspath(path))
+
+    def to_bytes(self) -> bytes:
+        """Return what ``save`` would write, to be kept in a database."""
+        return storage.to_bytes("model", *self._described())
+
+    @classmethod
+    def from_bytes(cls: type[T], content: bytes, *, place: str = "from_bytes") -> T:
+        """Undo ``to_bytes``; ``place`` is how an error calls where they came from."""
+        return cls._rebuilt(*storage.from_bytes(content, "model", place=place), place)
+
+    def _described(self) -> tuple[dict[str, Any], storage.Arrays]:
+        arrays: storage.Arrays = {}
+        return {"model": storage.describe(self, arrays, "model")}, arrays
+
+    @classmethod
+    def _rebuilt(cls: type[T], header: dict[str, Any], arrays: storage.Arrays, place: str) -> T:
         known = {known.__name__: known for known in (*_descendants(Streaming), cls)}
         try:
             model = storage.rebuild(header["model"], arrays, known)
         except FileError as error:
-            raise FileError(f"{os.fspath(path)}: {error}") from error
+            raise FileError(f"{place}: {error}") from error
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise FileError(
-                f"{os.fspath(path)}: the model in it is incomplete ({error!r}); save it again."
+                f"{place}: the model in it is incomplete ({error!r}); save it again."
             ) from error
         if not isinstance(model, cls):
             raise FileError(
-                f"{os.fspath(path)}: holds a {type(model).__name__}, not a {cls.__name__}; "
+                f"{place}: holds a {type(model).__name__}, not a {cls.__name__}; "
                 "load it with streamhash.load."
             )
         return model

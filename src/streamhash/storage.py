@@ -14,7 +14,7 @@ import uuid
 import zipfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,16 @@ from numpy.typing import NDArray
 import streamhash
 from streamhash.errors import FileError, InputError
 
-__all__ = ["FORMAT_VERSION", "describe", "learned", "read", "rebuild", "write"]
+__all__ = [
+    "FORMAT_VERSION",
+    "describe",
+    "from_bytes",
+    "learned",
+    "read",
+    "rebuild",
+    "to_bytes",
+    "write",
+]
 
 FORMAT_VERSION = 1
 _ALIGNED = 64  # bytes: a line of the cache
@@ -39,15 +48,10 @@ def write(
 ) -> None:
     """Write a file of this ``kind`` whole or not at all."""
     place = Path(path)
-    top = {"streamhash": kind, "version": FORMAT_VERSION, "written_by": streamhash.__version__}
-    words = json.dumps({**top, **header}, indent=1).encode()
     temporary = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
     try:
         with temporary.open("xb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                archive.writestr(zipfile.ZipInfo("header.json", _EPOCH), words)
-                for name, array in arrays.items():
-                    _write_array(archive, file.tell(), f"{name}.npy", np.asarray(array))
+            _write_archive(file, kind, header, arrays)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(place)
@@ -59,6 +63,22 @@ def write(
                 "that you may write to and that has room."
             ) from error
         raise
+
+
+def to_bytes(kind: str, header: Mapping[str, Any], arrays: Arrays) -> bytes:
+    """Return what ``write`` would put into a file."""
+    file = io.BytesIO()
+    _write_archive(file, kind, header, arrays)
+    return file.getvalue()
+
+
+def _write_archive(file: IO[bytes], kind: str, header: Mapping[str, Any], arrays: Arrays) -> None:
+    top = {"streamhash": kind, "version": FORMAT_VERSION, "written_by": streamhash.__version__}
+    words = json.dumps({**top, **header}, indent=1).encode()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(zipfile.ZipInfo("header.json", _EPOCH), words)
+        for name, array in arrays.items():
+            _write_array(archive, file.tell(), f"{name}.npy", np.asarray(array))
 
 
 def _write_array(archive: zipfile.ZipFile, at: int, name: str, array: NDArray[Any]) -> None:
@@ -81,10 +101,20 @@ def read(
     Of the arrays named in ``mapped``, the long ones are mapped to memory instead: shared with all
     who do so, their checksums not looked at; writing to them changes no file.
     """
-    place = Path(path)
+    return _read_archive(Path(path), Path(path), kind, mapped)
+
+
+def from_bytes(content: bytes, kind: str, *, place: str) -> tuple[dict[str, Any], Arrays]:
+    """Undo ``to_bytes``; ``place`` is how an error calls what holds them."""
+    return _read_archive(io.BytesIO(content), place, kind, ())
+
+
+def _read_archive(
+    file: Path | IO[bytes], place: Path | str, kind: str, mapped: Collection[str]
+) -> tuple[dict[str, Any], Arrays]:
     wanted = f"expected a streamhash {kind} file"
     try:
-        with zipfile.ZipFile(place) as archive:
+        with zipfile.ZipFile(file) as archive:
             header = json.loads(archive.read("header.json"))
             if not isinstance(header, dict) or header.get("streamhash") != kind:
                 found = header.get("streamhash") if isinstance(header, dict) else None
@@ -100,7 +130,9 @@ def read(
                 name = member.filename.removesuffix(".npy")
                 if name == member.filename:
                     continue
-                array = _map_array(place, member) if name in mapped else None
+                array = None
+                if name in mapped and isinstance(place, Path):
+                    array = _map_array(place, member)
                 if array is None:
                     content = io.BytesIO(archive.read(member))
                     array = np.lib.format.read_array(content, allow_pickle=False)
