@@ -34,11 +34,13 @@ _ROOMS = {
     "streamhash.codes": ["pack", "unpack"],
     "streamhash.errors": [
         "FileError",
+        "InUseError",
         "InputError",
         "MissingDataError",
         "MissingPartError",
         "StreamhashError",
     ],
+    "streamhash.live": ["Collection"],
     "streamhash.metrics": [
         "Retrieval",
         "area_under_curve",

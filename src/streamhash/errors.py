@@ -4,6 +4,7 @@
     ├── InputError            (a ValueError)         an argument, parameter or array of no use
     │   └── NotStartedError   (a NotFittedError)     codes asked for before any data was learned
     ├── FileError             (a ValueError)         a file corrupt, foreign or of a newer version
+    ├── InUseError            (a RuntimeError)       a collection that another process writes to
     ├── MissingDataError      (a FileNotFoundError)  a data set that is not on this machine
     └── MissingPartError      (an ImportError)       an optional part that is not installed
 
@@ -12,7 +13,14 @@ command line prints it as one line and exits with code 2. NotStartedError lives 
 since scikit-learn, which defines NotFittedError, is slow to import.
 """
 
-__all__ = ["FileError", "InputError", "MissingDataError", "MissingPartError", "StreamhashError"]
+__all__ = [
+    "FileError",
+    "InUseError",
+    "InputError",
+    "MissingDataError",
+    "MissingPartError",
+    "StreamhashError",
+]
 
 
 class StreamhashError(Exception):
@@ -25,6 +33,10 @@ class InputError(StreamhashError, ValueError):
 
 class FileError(StreamhashError, ValueError):
     """A file that is corrupt, foreign, or written by a newer version."""
+
+
+class InUseError(StreamhashError, RuntimeError):
+    """A collection that another process writes to."""
 
 
 class MissingDataError(StreamhashError, FileNotFoundError):

@@ -1,0 +1,94 @@
+"""Encoding all items anew, fragment by fragment: in small memory, by any executor, and resumable.
+
+A worker gets an address and a number, reads the vectors itself, and writes the new column beside
+the data that is there; nothing is visible until the collection commits all fragments at once.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor, Future, as_completed
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamhash.base import OnlineHasher
+from streamhash.codes import code_bytes, unpack
+from streamhash.live.store import CODE, Store, binary_array, codes_of
+
+__all__ = ["encode_fragment", "encode_fragments"]
+
+ROWS = 8192  # read, encoded and written at a time
+
+Result = dict[str, Any]  # fragment: its metadata, rows, flips: bits that changed, by bit
+
+
+def encode_fragments(
+    store: Store,
+    number: int,
+    fragments: Iterable[int],
+    executor: Executor | None,
+    done: Callable[[int, Result], None],
+) -> None:
+    """Encode fragments with a model, calling ``done`` with each as it is ready."""
+    work = (store.address, store.options, store.version("items"), number)
+    if executor is None:
+        for fragment in fragments:
+            done(fragment, encode_fragment(*work, fragment))
+        return
+    tasks: dict[Future[Result], int] = {
+        executor.submit(encode_fragment, *work, fragment): fragment for fragment in fragments
+    }
+    try:
+        for task in as_completed(tasks):
+            done(tasks[task], task.result())
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def encode_fragment(
+    address: str, options: dict[str, str] | None, version: int, number: int, fragment: int
+) -> Result:
+    """Write the codes of one fragment's items by a model, as a new column; return what it is."""
+    store = Store(address, options)
+    items = store.dataset("items").checkout_version(version)
+    model = store.read_model(number).hasher()
+    result, _ = encode_part(items.get_fragment(fragment), number, model)
+    return result
+
+
+def encode_part(fragment: Any, number: int, model: OnlineHasher) -> tuple[Result, Any]:
+    """Do so with a fragment that is at hand; return the schema with the new column, too."""
+    import pyarrow as pa
+    from lance import batch_udf
+
+    old = [name for name in fragment.schema.names if name.startswith(CODE)]
+    flips = np.zeros(model.n_bits, np.int64)
+
+    # With its schema told, Lance calls it once for each batch, and not before to see what comes.
+    @batch_udf(pa.schema([(f"{CODE}{number}", pa.binary(code_bytes(model.n_bits)))]))
+    def encode(batch: pa.RecordBatch) -> pa.RecordBatch:
+        codes = model.transform(vectors_of(batch["vector"]))
+        if old:
+            before = codes_of(pa.chunked_array([batch[old[-1]]]))
+            flips[:] += unpack(codes ^ before, model.n_bits).sum(axis=0, dtype=np.int64)
+        return pa.record_batch([binary_array(codes)], [f"{CODE}{number}"])
+
+    metadata, schema = fragment.merge_columns(encode, ["vector", *old], ROWS)
+    described = metadata.to_json()
+    result = {
+        "fragment": json.loads(described) if isinstance(described, str) else described,
+        "model": number,
+        "rows": int(fragment.count_rows()),
+        "flips": flips.tolist(),
+    }
+    return result, schema
+
+
+def vectors_of(column: Any) -> NDArray[Any]:
+    """Return a column of vectors as rows (n, d)."""
+    column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+    width = column.type.list_size
+    flat = column.flatten().to_numpy(zero_copy_only=False)
+    return np.asarray(flat).reshape(-1, width)

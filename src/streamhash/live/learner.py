@@ -1,0 +1,139 @@
+"""The model that learns: it moves with every labelled item, while another one serves."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from streamhash.base import Matrix, OnlineHasher, Streaming, _snapshot, new_generator
+from streamhash.codes import unpack
+from streamhash.hashers._reservoir import Reservoir, neighbours
+from streamhash.kernels.information import code_information
+from streamhash.live.monitor import Monitor
+from streamhash.parameters import Maybe, Whole
+
+__all__ = ["Learner"]
+
+
+class Learner(Streaming):
+    """A hasher, a sample of its stream, and the labelled items that wait for a whole stage.
+
+    Items may come one by one; a method learns from stages of its ``batch_size``. So they wait here
+    until a stage is full, and what is learned does not depend on the size of the pieces.
+
+    Parameters
+    ----------
+    hasher : OnlineHasher
+        What learns; one that has learned already goes on from there.
+    reservoir_size : int, default=1000
+        Items in the sample, on which two models are compared.
+    random_state : int or None
+        Seed of the sample.
+
+    Attributes
+    ----------
+    hasher_ : OnlineHasher
+    reservoir_ : Reservoir
+    monitor_ : Monitor
+    waiting_rows_, waiting_labels_ : array (n, d), list
+        Items that wait.
+    n_learned_ : int
+        Items learned here.
+    """
+
+    rules = {"reservoir_size": Whole(2), "random_state": Maybe(Whole(0))}  # noqa: RUF012
+
+    def __init__(
+        self, hasher: OnlineHasher, *, reservoir_size: int = 1000, random_state: int | None = None
+    ) -> None:
+        self.hasher = hasher
+        self.reservoir_size = reservoir_size
+        self.random_state = random_state
+
+    def start(self) -> None:
+        """Set up what is learned."""
+        self._check_parameters()
+        seed = int(new_generator(self.random_state).integers(2**32))
+        self.hasher_ = _snapshot(self.hasher) if is_fitted(self.hasher) else clone(self.hasher)
+        self.hasher = clone(self.hasher)
+        self.reservoir_ = Reservoir(self.reservoir_size, random_state=seed)
+        self.monitor_ = Monitor()
+        self.waiting_rows_: Matrix | None = None
+        self.waiting_labels_: list[Any] = []
+        self.n_learned_ = 0
+
+    def copy(self) -> "Learner":
+        """Return a twin to learn with; nothing that this one holds is written to."""
+        twin: Learner = _snapshot(self)
+        return twin
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can encode."""
+        return is_fitted(self.hasher_)
+
+    @property
+    def n_waiting(self) -> int:
+        """Items that wait for their stage to be full."""
+        return len(self.waiting_labels_)
+
+    def learn(self, X: Matrix, labels: list[Any], *, all_now: bool = False) -> int:
+        """Learn from rows and their labels; return how many were learned.
+
+        What does not fill a stage waits, unless all are to be learned now. Labels may be None
+        where the method needs none.
+        """
+        rows = X if self.waiting_rows_ is None else np.concatenate([self.waiting_rows_, X])
+        names = [*self.waiting_labels_, *labels]
+        size = self.hasher_.batch_size
+        n = len(rows) if all_now else len(rows) // size * size
+        if n:
+            known = [i for i, name in enumerate(names[:n]) if name is not None]
+            y = as_labels([names[i] for i in known])
+            self.hasher_.partial_fit(rows[:n], y if self.hasher_.needs_labels else None)
+            if known:
+                self.reservoir_.take(rows[known], y)
+            self.n_learned_ += n
+        self.waiting_rows_, self.waiting_labels_ = rows[n:].copy(), names[n:]
+        return n
+
+    def learn_waiting(self) -> int:
+        """Learn what waits, though it does not fill a stage."""
+        if self.waiting_rows_ is None or self.n_waiting == 0:
+            return 0
+        return self.learn(self.waiting_rows_[:0], [], all_now=True)
+
+    def gain(self, serving: OnlineHasher) -> float | None:
+        """Return by how many bits of information on the sample this model beats another.
+
+        None where nothing can be said: no sample yet, or none with labels. Zero where both give
+        every item of the sample the same code: then nothing would change.
+        """
+        sample = self.reservoir_
+        if not hasattr(sample, "rows_") or sample.labels is None or not self.is_ready:
+            return None
+        new, old = self.hasher_.transform(sample.rows), serving.transform(sample.rows)
+        if np.array_equal(new, old):
+            return 0.0
+        same, k = neighbours(sample.labels, sample.labels), self.hasher_.n_bits
+        return code_information(new, same, k) - code_information(old, same, k)
+
+    def balance(self, serving: OnlineHasher) -> float:
+        """Return the mean over bits of 1 − |2 share of ones − 1|, on the sample: 1 is best."""
+        if not hasattr(self.reservoir_, "rows_"):
+            return float("nan")
+        bits = unpack(serving.transform(self.reservoir_.rows), serving.n_bits)
+        return float((1 - np.abs(2 * bits.mean(axis=0) - 1)).mean())
+
+
+def is_fitted(hasher: OnlineHasher) -> bool:
+    """Whether a hasher has seen data, and so can encode."""
+    return hasattr(hasher, "n_features_in_")
+
+
+def as_labels(names: list[Any]) -> NDArray[Any]:
+    """Return labels as an array: of numbers, of strings, or else of objects."""
+    if all(type(name) is int for name in names) or all(type(name) is str for name in names):
+        return np.array(names)
+    return np.fromiter(names, object, len(names))

@@ -1,0 +1,101 @@
+"""What a collection says of itself: plain values, for people, programs and the web page."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streamhash.codes import unpack
+
+if TYPE_CHECKING:
+    from streamhash.live.collection import Collection
+
+__all__ = ["History", "describe_history", "describe_status"]
+
+PIECE = 100_000  # codes unpacked at a time
+GUESS = 1e-6  # seconds an item and feature of the first refresh, before one was measured
+
+
+class History(NamedTuple):
+    """What has happened, the oldest first."""
+
+    refreshes: list[dict[str, Any]]
+    drifts: list[dict[str, Any]]
+    series: list[dict[str, float]]  # quality and size over time
+
+
+def describe_history(collection: "Collection") -> History:
+    """Return the history of a collection."""
+    monitor = collection._learner.monitor_
+    return History(monitor.refreshes_, monitor.drifts_, monitor.series())
+
+
+def describe_status(collection: "Collection") -> dict[str, Any]:
+    """Return how a collection does."""
+    view, learner, store = collection._view, collection._learner, collection._store
+    monitor = learner.monitor_
+    last = monitor.refreshes_[-1] if monitor.refreshes_ else None
+    return {
+        "address": store.address,
+        "items": len(view.directory),
+        "labelled": view.directory.n_labelled,
+        "classes": len(view.directory.label_names),
+        "bits": collection.n_bits,
+        "features": collection.n_features,
+        "vectors": collection._settings["vectors"],
+        "disk_bytes": store.disk_bytes(),
+        "version": store.version("items"),
+        "learner": {
+            "method": type(learner.hasher_).__name__,
+            "learned": learner.n_learned_,
+            "waiting": learner.n_waiting,
+        },
+        "serving": {
+            "model": view.number,
+            "learned": None if last is None else last["learned"],
+            "since": None if last is None else last["time"],
+        },
+        "refresh": {
+            "policy": str(collection._policy),
+            "due": collection.is_refresh_due(),
+            "running": collection._refreshing.locked(),
+            "interrupted": collection._pending() is not None,
+            "gain": collection.gain(),
+            "cost_items": len(view.directory),
+            "cost_seconds": _cost(collection, last),
+            "error": None if collection._refresh_error is None else str(collection._refresh_error),
+        },
+        "quality": {
+            "precision": _finite(monitor.recent_),
+            "answers": monitor.n_answers_,
+            "drifts": len(monitor.drifts_),
+            "last_drift": monitor.drifts_[-1] if monitor.drifts_ else None,
+        },
+        "codes": {
+            "ones": _share_of_ones(collection),
+            "flips": None if last is None else last["flips"],
+        },
+    }
+
+
+def _cost(collection: "Collection", last: dict[str, Any] | None) -> float:
+    """Seconds that a refresh would take, about: as long an item as the last one took."""
+    items = len(collection._view.directory)
+    if last is not None and last["items"] >= 1000:
+        return float(items * last["seconds"] / last["items"])
+    return items * GUESS * (collection.n_features or 0)
+
+
+def _share_of_ones(collection: "Collection") -> list[float] | None:
+    """Share of items in whose code each bit is one: near a half is best."""
+    index = collection._view.index
+    if index is None or len(index) == 0:
+        return None
+    codes = index.codes
+    ones = np.zeros(index.n_bits, np.int64)
+    for start in range(0, len(codes), PIECE):
+        ones += unpack(codes[start : start + PIECE], index.n_bits).sum(axis=0, dtype=np.int64)
+    return [round(share, 4) for share in (ones / len(codes)).tolist()]
+
+
+def _finite(value: float) -> float | None:
+    return None if np.isnan(value) else value
