@@ -6,6 +6,7 @@ from streamhash.codes import pack as pack
 from streamhash.codes import unpack as unpack
 from streamhash.errors import FileError as FileError
 from streamhash.errors import InputError as InputError
+from streamhash.errors import InUseError as InUseError
 from streamhash.errors import MissingDataError as MissingDataError
 from streamhash.errors import MissingPartError as MissingPartError
 from streamhash.errors import StreamhashError as StreamhashError
@@ -22,6 +23,7 @@ from streamhash.hashers import SDOH as SDOH
 from streamhash.hashers import AdaptHash as AdaptHash
 from streamhash.hashers import MIHash as MIHash
 from streamhash.hashers import SketchHash as SketchHash
+from streamhash.live import Collection as Collection
 from streamhash.metrics import Retrieval as Retrieval
 from streamhash.metrics import area_under_curve as area_under_curve
 from streamhash.metrics import evaluate as evaluate
