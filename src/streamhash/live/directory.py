@@ -1,12 +1,13 @@
 """What is in a collection, in memory: the id, the key and the label of every item.
 
 A *key* is a number that ascends in the order of adding; it is never given twice, not even to an
-item of the same id that was deleted and added again. Arrays are replaced when they must grow, and
-what a search may have seen of them is never written again but labels, of which it reads none.
+item of the same id that was deleted and added again. Searches look ids up without a lock: they take
+the arrays once, what they may have seen of them is never written again (but labels, of which they
+read none), and a key that is not there any more is told, so that the search can be made again.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,21 +19,39 @@ __all__ = ["NO_LABEL", "Directory"]
 Integers = NDArray[np.int64]
 
 NO_LABEL = -1
+FEW = 1024  # places of removed items that never matter
+
+
+class _Arrays(NamedTuple):
+    """Items by place, in the order of their keys; the arrays may have room for more."""
+
+    size: int
+    keys: Integers
+    ids: NDArray[Any]
+    labels: NDArray[np.int32]
 
 
 class Directory:
-    """Items by place, in the order of their keys; its caller lets one thread at a time write."""
+    """Items by place; its caller lets one thread at a time write.
+
+    Places of removed items are used up; when they are most of all places, the others move up.
+    """
 
     def __init__(
         self, keys: Integers, ids: NDArray[Any], labels: Sequence[Any] | NDArray[Any]
     ) -> None:
-        self.size = len(keys)
-        self._keys, self._ids = keys, ids
-        self.label_names: list[Any] = []
+        self._fill(keys, ids, labels)
+
+    def _fill(
+        self, keys: Integers, ids: NDArray[Any], labels: Sequence[Any] | NDArray[Any]
+    ) -> None:
+        self._label_names: list[Any] = []
         self._numbers: dict[Any, int] = {}
-        self._labels = self._number(labels)
-        self.n_labelled = int((self._labels != NO_LABEL).sum())
-        self._places = dict(zip(ids.tolist(), range(self.size), strict=True))
+        numbers = self._number(labels)
+        self.n_labelled = int((numbers != NO_LABEL).sum())
+        self._places = dict(zip(ids.tolist(), range(len(keys)), strict=True))
+        self._arrays = _Arrays(len(keys), keys, ids, numbers)
+        self.last_key = max(getattr(self, "last_key", -1), int(keys[-1]) if len(keys) else -1)
 
     def __len__(self) -> int:
         return len(self._places)
@@ -43,12 +62,7 @@ class Directory:
     @property
     def kind(self) -> str:
         """What ids are: "whole numbers" or "strings"."""
-        return kind(self._ids)
-
-    @property
-    def last_key(self) -> int:
-        """The greatest key there ever was; -1 before the first item."""
-        return int(self._keys[self.size - 1]) if self.size else -1
+        return kind(self._arrays.ids)
 
     @property
     def ids(self) -> list[Any]:
@@ -60,71 +74,83 @@ class Directory:
         """The places of the items that are there, in the order of adding."""
         return np.fromiter(self._places.values(), np.int64, len(self._places))
 
+    @property
+    def keys(self) -> Integers:
+        """The keys of the items that are there, ascending."""
+        return self.keys_at(self.places)
+
+    @property
+    def n_classes(self) -> int:
+        """How many different labels the items have."""
+        numbers = self._arrays.labels[self.places]
+        return len(np.unique(numbers[numbers != NO_LABEL]))
+
     def find(self, ids: Sequence[Any]) -> Integers:
         """Places of ids; -1 where there is none."""
         return np.array([self._places.get(item, -1) for item in ids], np.int64)
 
     def keys_at(self, places: Integers) -> Integers:
         """Keys at places."""
-        return self._keys[places]
+        return self._arrays.keys[places]
 
-    def places_of(self, keys: Integers) -> Integers:
-        """Places of keys that are, or were, there."""
-        return np.searchsorted(self._keys[: self.size], keys)
-
-    def ids_of(self, keys: Integers) -> NDArray[Any]:
-        """Ids of keys that are, or were, there."""
-        return self._ids[self.places_of(keys)]
+    def ids_of(self, keys: Integers) -> NDArray[Any] | None:
+        """Ids of keys; None if one of them is not, and was not lately, there."""
+        arrays = self._arrays
+        there = arrays.keys[: arrays.size]
+        places = np.searchsorted(there, keys)
+        if places.size and (places.max() >= arrays.size or (there[places] != keys).any()):
+            return None
+        return arrays.ids[places]
 
     def labels_of(self, keys: Integers) -> NDArray[np.int32]:
-        """Numbers of the labels of keys, NO_LABEL where there is none."""
-        return self._labels[self.places_of(keys)]
+        """Numbers of the labels of keys that are there, NO_LABEL where there is none."""
+        arrays = self._arrays
+        return arrays.labels[np.searchsorted(arrays.keys[: arrays.size], keys)]
 
     def label_at(self, place: int) -> Any:
         """The label at a place, or None."""
-        number = self._labels[place]
-        return None if number == NO_LABEL else self.label_names[number]
+        number = self._arrays.labels[place]
+        return None if number == NO_LABEL else self._label_names[number]
 
     def label_number(self, label: Any) -> int:
         """The number of a label, NO_LABEL if no item ever had it."""
         return self._numbers.get(label, NO_LABEL)
 
     def append(self, keys: Integers, ids: NDArray[Any], labels: Sequence[Any]) -> None:
-        """Add items with keys above all others."""
-        numbers = self._number(labels)
-        first, size = self.size, self.size + len(keys)
-        if len(self._places) == 0 and kind(ids) != self.kind:
-            self._ids = np.empty(len(self._keys), ids.dtype)
-        if size > len(self._keys):
-            room = max(size, 2 * first)
-            self._keys, self._ids, self._labels = (
-                _larger(array, first, room) for array in (self._keys, self._ids, self._labels)
-            )
-        self._keys[first:size], self._ids[first:size] = keys, ids
-        self._labels[first:size] = numbers
-        self.size = size
+        """Add items with keys above all others; they take the place of those with their ids."""
+        if len(self) == self._arrays.size == 0 and kind(ids) != self.kind:
+            self._arrays = self._arrays._replace(ids=ids[:0])
+        if len(keys) == 0:
+            return
+        names = ids.tolist()
+        self.remove([name for name in names if name in self._places])
+        numbers, now = self._number(labels), self._arrays
+        size = now.size + len(keys)
+        if size > len(now.keys):
+            room = max(size, 2 * now.size)
+            now = _Arrays(now.size, *(_larger(array, now.size, room) for array in now[1:]))
+        new = slice(now.size, size)
+        now.keys[new], now.ids[new], now.labels[new] = keys, ids, numbers
+        self._places.update(zip(names, range(now.size, size), strict=True))
+        self._arrays = now._replace(size=size)
         self.n_labelled += int((numbers != NO_LABEL).sum())
-        self._places.update(zip(ids.tolist(), range(first, size), strict=True))
+        self.last_key = int(keys[-1])
 
     def set_labels(self, places: Integers, labels: Sequence[Any]) -> None:
         """Give items other labels."""
         numbers = self._number(labels)
-        there = self._labels[places]
-        self._labels[places] = numbers
+        there = self._arrays.labels[places]
+        self._arrays.labels[places] = numbers
         self.n_labelled += int((numbers != NO_LABEL).sum()) - int((there != NO_LABEL).sum())
 
     def remove(self, ids: Sequence[Any]) -> None:
         """Remove items that are there."""
         places = [self._places.pop(item) for item in ids]
-        self.n_labelled -= int((self._labels[places] != NO_LABEL).sum())
-
-    def tidy(self) -> "Directory":
-        """Return one without the places of removed items, if they are more than half of it."""
-        if 2 * len(self) >= self.size:
-            return self
-        places = self.places
-        labels = [self.label_at(place) for place in places.tolist()]
-        return Directory(self._keys[places], self._ids[places], labels)
+        self.n_labelled -= int((self._arrays.labels[places] != NO_LABEL).sum())
+        if self._arrays.size > 2 * len(self) + FEW:
+            kept, now = self.places, self._arrays
+            labels = [self.label_at(place) for place in kept.tolist()]
+            self._fill(now.keys[kept], now.ids[kept], labels)
 
     def _number(self, labels: Sequence[Any] | NDArray[Any]) -> NDArray[np.int32]:
         numbers = np.empty(len(labels), np.int32)
@@ -134,8 +160,8 @@ class Directory:
                 continue
             number = self._numbers.get(label)
             if number is None:
-                number = self._numbers[label] = len(self.label_names)
-                self.label_names.append(label)
+                number = self._numbers[label] = len(self._label_names)
+                self._label_names.append(label)
             numbers[i] = number
         return numbers
 

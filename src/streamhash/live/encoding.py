@@ -5,22 +5,25 @@ the data that is there; nothing is visible until the collection commits all frag
 """
 
 import json
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, Future, as_completed
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamhash.base import OnlineHasher
 from streamhash.codes import code_bytes, unpack
-from streamhash.live.store import CODE, Store, binary_array, codes_of
+from streamhash.live.arrow import binary_array, codes_of, vectors_of
+from streamhash.live.store import CODE, Store
 
-__all__ = ["encode_fragment", "encode_fragments"]
+__all__ = ["Result", "encode_fragment", "encode_fragments", "encode_part", "is_of"]
 
 ROWS = 8192  # read, encoded and written at a time
 
-Result = dict[str, Any]  # fragment: its metadata, rows, flips: bits that changed, by bit
+Result = dict[
+    str, Any
+]  # fragment: its metadata, rows, flips: bits that changed, by bit, made: when
 
 
 def encode_fragments(
@@ -54,8 +57,8 @@ def encode_fragment(
     store = Store(address, options)
     items = store.dataset("items").checkout_version(version)
     model = store.read_model(number).hasher()
-    result, _ = encode_part(items.get_fragment(fragment), number, model)
-    return result
+    with store.told("items"):
+        return encode_part(items.get_fragment(fragment), number, model)[0]
 
 
 def encode_part(fragment: Any, number: int, model: OnlineHasher) -> tuple[Result, Any]:
@@ -64,6 +67,7 @@ def encode_part(fragment: Any, number: int, model: OnlineHasher) -> tuple[Result
     from lance import batch_udf
 
     old = [name for name in fragment.schema.names if name.startswith(CODE)]
+    old = sorted(old, key=lambda name: int(name.removeprefix(CODE)))[-1:]
     flips = np.zeros(model.n_bits, np.int64)
 
     # With its schema told, Lance calls it once for each batch, and not before to see what comes.
@@ -71,7 +75,7 @@ def encode_part(fragment: Any, number: int, model: OnlineHasher) -> tuple[Result
     def encode(batch: pa.RecordBatch) -> pa.RecordBatch:
         codes = model.transform(vectors_of(batch["vector"]))
         if old:
-            before = codes_of(pa.chunked_array([batch[old[-1]]]))
+            before = codes_of(pa.chunked_array([batch[old[0]]]))
             flips[:] += unpack(codes ^ before, model.n_bits).sum(axis=0, dtype=np.int64)
         return pa.record_batch([binary_array(codes)], [f"{CODE}{number}"])
 
@@ -82,13 +86,12 @@ def encode_part(fragment: Any, number: int, model: OnlineHasher) -> tuple[Result
         "model": number,
         "rows": int(fragment.count_rows()),
         "flips": flips.tolist(),
+        "made": time.time(),
     }
     return result, schema
 
 
-def vectors_of(column: Any) -> NDArray[Any]:
-    """Return a column of vectors as rows (n, d)."""
-    column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-    width = column.type.list_size
-    flat = column.flatten().to_numpy(zero_copy_only=False)
-    return np.asarray(flat).reshape(-1, width)
+def is_of(result: Result, fragment: Any) -> bool:
+    """Whether a result is of this fragment, and not of one that had its number before."""
+    own = fragment.metadata.to_json()["files"][0]["path"]
+    return bool(result["fragment"]["files"][0]["path"] == own)

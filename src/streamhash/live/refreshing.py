@@ -5,6 +5,7 @@
    interrupted goes on from there.
 3. Under it again, the fragments that came meanwhile are encoded, one commit makes the new column
    the one that serves, and a new view takes the place of the old.
+4. The old column is dropped; searches have nothing to do with it any more.
 """
 
 import time
@@ -13,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamhash.codes import code_bytes
 from streamhash.errors import InputError
-from streamhash.live.encoding import Result, encode_fragments, encode_part
+from streamhash.live.encoding import Result, encode_fragments, encode_part, is_of
 from streamhash.live.learner import Learner
+from streamhash.live.locks import uninterrupted
 from streamhash.live.store import Model
-from streamhash.live.view import View, advance
+from streamhash.live.view import advance
 
 if TYPE_CHECKING:
     from streamhash.live.collection import Collection, Progress
@@ -39,30 +42,32 @@ class Refresh:
         self.executor, self.progress = executor, progress
         self.results: dict[int, Result] = {}
         self.unnoted: dict[int, Result] = {}
-        self.noted_at = time.monotonic()
+        self.start = self.noted_at = time.monotonic()
+        self.n_resumed = self.shown = 0
 
     def run(self) -> bool:
         """Return whether the serving model changed."""
-        start = time.monotonic()
-        with self.collection._writing:
+        with self.collection._changing("refresh"):
             model = self._begin()
         if model is None:
             return False
         self.results = self.store.read_encoded(model.number)
-        n_before = sum(result["rows"] for result in self.results.values())
+        self.n_resumed = sum(result["rows"] for result in self.results.values())
         for _ in range(PASSES):
             todo = self._todo()
             if sum(todo.values()) <= FEW:
                 break
             # The smallest is left for the end: encoding it there tells the new schema.
-            smallest = min(todo, key=lambda fragment: todo[fragment])
-            work = [fragment for fragment in todo if fragment != smallest]
+            work = sorted(todo, key=lambda fragment: -todo[fragment])[:-1]
             if not work:
                 break
-            encode_fragments(self.store, model.number, work, self.executor, self._done)
-            self._note(model.number)
-        with self.collection._writing:
-            self._finish(model, n_before, start)
+            try:
+                encode_fragments(self.store, model.number, work, self.executor, self._done)
+            finally:
+                self._note()
+        with self.collection._changing("refresh"):
+            self._finish(model)
+        self._tidy()
         return True
 
     def _begin(self) -> Model | None:
@@ -75,7 +80,9 @@ class Refresh:
         view = collection._view
         if view.model is not None and learner.hasher_.to_bytes() == view.model.to_bytes():
             return None
-        store.join_fragments()
+        collection._settle()
+        with uninterrupted():
+            store.join_fragments("items")
         gain = None if view.model is None else learner.gain(view.model)
         facts = {
             "made": time.time(),
@@ -84,7 +91,8 @@ class Refresh:
             "gain": gain,
         }
         model = Model(view.number + 1, learner.hasher_.to_bytes(), facts)
-        store.append_model(model)
+        with uninterrupted():
+            store.append_model(model)
         return model
 
     def _learned(self) -> Learner:
@@ -94,7 +102,7 @@ class Refresh:
         if learner.n_waiting:
             learner = learner.copy()
             learner.learn_waiting()
-            with collection._durably(learner):
+            with collection._storing(learner):
                 pass
         if not learner.is_ready:
             raise InputError(
@@ -103,67 +111,76 @@ class Refresh:
         return learner
 
     def _todo(self) -> dict[int, int]:
+        """Return the fragments that are to be encoded yet, and how many rows each has."""
         with self.collection._writing:
             there = self.store.fragments()
-        return {fragment: n for fragment, n in there.items() if fragment not in self.results}
+        return {each.fragment_id: int(each.count_rows()) for each in self._left(there)}
+
+    def _left(self, fragments: list[Any]) -> list[Any]:
+        done = self.results
+        return [
+            each
+            for each in fragments
+            if each.fragment_id not in done or not is_of(done[each.fragment_id], each)
+        ]
 
     def _done(self, fragment: int, result: Result) -> None:
         self.results[fragment] = self.unnoted[fragment] = result
         if time.monotonic() - self.noted_at > SECONDS:
-            self._note(self._number_of(result))
+            self._note()
         self._show()
 
-    @staticmethod
-    def _number_of(result: Result) -> int:
-        return int(result["model"])
-
-    def _note(self, number: int) -> None:
+    def _note(self) -> None:
+        """Store what is done, for the case that this refresh is interrupted."""
         if self.unnoted:
-            with self.collection._writing:
+            number = next(iter(self.unnoted.values()))["model"]
+            with self.collection._changing("refresh"), uninterrupted():
                 self.store.append_encoded(number, self.unnoted)
         self.unnoted, self.noted_at = {}, time.monotonic()
 
     def _show(self) -> None:
+        """Tell how far it is; items that are deleted meanwhile do not set it back."""
         if self.progress is not None:
             done = sum(result["rows"] for result in self.results.values())
-            self.progress(done, max(done, len(self.collection._view.directory)))
+            self.shown = max(self.shown, done)
+            self.progress(self.shown, max(self.shown, len(self.collection._view.directory)))
 
-    def _finish(self, model: Model, n_before: int, start: float) -> None:
-        collection, store = self.collection, self.store
-        hasher = model.hasher()
+    def _finish(self, model: Model) -> None:
+        """Encode what is left, commit all, and change to it in memory."""
+        collection, store, hasher = self.collection, self.store, model.hasher()
+        fragments = store.fragments()
+        smallest = sorted(fragments, key=lambda each: each.count_rows())[:1]
         schema: Any = None
-        fragments = store.dataset("items").get_fragments() if store.has_items else []
-        left = [each for each in fragments if each.fragment_id not in self.results]
-        for fragment in left or fragments[-1:]:
-            result, schema = encode_part(fragment, model.number, hasher)
-            self.results[fragment.fragment_id] = result
+        with store.told("items"):
+            for fragment in self._left(fragments) or smallest:
+                result, schema = encode_part(fragment, model.number, hasher)
+                self.results[fragment.fragment_id] = result
+        there = {each.fragment_id: self.results[each.fragment_id] for each in fragments}
+        learner = collection._learner.copy()
+        learner.monitor_.refreshed(self._event(model, there))
+        with collection._storing(learner, items=1):
+            store.commit_codes(model.number, code_bytes(hasher.n_bits), there, schema)
+            collection._view = advance(collection._view, store)
+        collection.encoded_items += sum(result["rows"] for result in there.values())
+        collection.encoded_items -= self.n_resumed
         self._show()
-        if not fragments:
-            raise InputError(
-                "Collection.refresh: there are no items yet; the first that come are encoded."
-            )
-        there = {each.fragment_id for each in fragments}
-        results = {number: self.results[number] for number in there}
-        store.commit_codes(results, schema)
-        collection._view = self._new_view(collection._view)
+
+    def _event(self, model: Model, results: dict[int, Result]) -> dict[str, Any]:
+        """Return what the history says of this refresh."""
         rows = sum(result["rows"] for result in results.values())
-        seconds = time.monotonic() - start
-        collection.encoded_items += rows - n_before
         flips = np.sum([result["flips"] for result in results.values()], axis=0) / max(rows, 1)
-        event = {
+        return {
             "model": model.number,
             "time": time.time(),
             "learned": model.facts["learned"],
-            "labelled": collection._view.directory.n_labelled,
+            "labelled": self.collection._view.directory.n_labelled,
             "items": rows,
-            "seconds": seconds,
+            "seconds": time.monotonic() - self.start,
             "gain": model.facts["gain"],
-            "flips": [round(flip, 4) for flip in flips.tolist()] if model.number > 1 else None,
+            "flips": np.round(flips, 4).tolist() if model.number > 1 and rows else None,
         }
-        learner = collection._learner.copy()
-        learner.monitor_.refreshed(event)
-        with collection._durably(learner):
-            pass
 
-    def _new_view(self, view: View) -> View:
-        return advance(view, self.store)
+    def _tidy(self) -> None:
+        """Drop the old codes; if that fails, it is made up for later."""
+        with self.collection._changing("refresh"):
+            self.collection._mend()

@@ -38,7 +38,7 @@ def describe_status(collection: "Collection") -> dict[str, Any]:
         "address": store.address,
         "items": len(view.directory),
         "labelled": view.directory.n_labelled,
-        "classes": len(view.directory.label_names),
+        "classes": view.directory.n_classes,
         "bits": collection.n_bits,
         "features": collection.n_features,
         "vectors": collection._settings["vectors"],

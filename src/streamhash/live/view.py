@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from streamhash.base import OnlineHasher
 from streamhash.codes import Codes
+from streamhash.live.arrow import codes_of
 from streamhash.live.directory import Directory
 from streamhash.live.inputs import from_json
-from streamhash.live.store import CODE, Store, codes_of
+from streamhash.live.store import CODE, Store
 from streamhash.search import HammingIndex
 
 __all__ = ["View", "advance", "nothing"]
@@ -31,42 +32,52 @@ class View:
     index: HammingIndex | None  # codes by key
     directory: Directory
     n_later_labels: int  # labels that came after their items, read so far
+    fold: int  # since the labels were folded so often
 
 
 def nothing() -> View:
     """Return the view of an empty collection."""
     none = np.empty(0, np.int64)
-    return View(0, None, None, Directory(none, none, []), 0)
+    return View(0, None, None, Directory(none, none, []), 0, 0)
 
 
 def advance(view: View, store: Store) -> View:
     """Return the view of what the store holds now, reading only what is new to the one before.
 
-    The directory is changed in place: the caller sees to it that nobody else does.
+    Directory and index are changed in place: the caller sees to it that nobody else does.
     """
-    if not store.has_items:
-        return view
     directory, number, model = view.directory, store.serving, view.model
     changed = number != view.number
     if changed:
         model = store.read_model(number).hasher()
-    there = store.read_items(["key"])["key"].to_numpy()
-    gone = np.setdiff1d(directory.keys_at(directory.places), there, assume_unique=True)
-    new = _new_items(store, directory.last_key, f"{CODE}{number}" if number else None)
-    replaced = directory.find(new.ids.tolist())
-    dropped = np.concatenate([gone, directory.keys_at(replaced[replaced >= 0])])
-    directory.remove(directory.ids_of(dropped).tolist())
+    index = HammingIndex(model.n_bits) if changed and model is not None else view.index
+    fold = store.fold
+    n_labels = view.n_later_labels if fold == view.fold else 0
+    if not store.has_items:
+        return View(number, model, index, directory, n_labels, fold)
+
+    column = f"{CODE}{number}" if number else None
+    there = store.read_items(["key", column] if changed and column else ["key"])
+    keys = there["key"].to_numpy()
+    gone = np.setdiff1d(directory.keys, keys, assume_unique=True)
+    new = _new_items(store, directory.last_key, column)
+    later, labels = store.read_labels(n_labels)
+    # All is read; from here on only memory changes.
+    names = new.ids.tolist()
+    replaced = directory.find(names)
+    dropped = np.union1d(gone, directory.keys_at(replaced[replaced >= 0]))
+    again, lost = set(names), directory.ids_of(gone)
+    directory.remove([] if lost is None else [name for name in lost.tolist() if name not in again])
     directory.append(new.keys, new.ids, new.labels)
-    index = view.index
-    if changed and model is not None:
-        directory = directory.tidy()
-        index = _whole_index(store, model.n_bits, number, directory)
+    if index is not None and changed:
+        order = np.argsort(keys)
+        order = order[np.isin(keys[order], directory.keys, assume_unique=True)]
+        index.add(codes_of(there[column])[order], keys[order])
     elif index is not None and new.codes is not None:
         index.remove(dropped)
         index.add(new.codes, new.keys)
-    keys, labels = store.read_labels(view.n_later_labels)
-    _set_labels(directory, keys, from_json(labels))
-    return View(number, model, index, directory, view.n_later_labels + len(keys))
+    _set_labels(directory, later, from_json(labels))
+    return View(number, model, index, directory, n_labels + len(later), fold)
 
 
 class _New(NamedTuple):
@@ -83,7 +94,7 @@ def _new_items(store: Store, last_key: int, column: str | None) -> _New:
     table = table.sort_by("key")
     keys = table["key"].to_numpy()
     strings = str(table["id"].type) == "string"
-    ids = table["id"].to_pylist() if strings else table["id"].to_numpy().tolist()
+    ids = table["id"].to_pylist()
     last = dict(zip(ids, keys.tolist(), strict=True))
     if len(last) < len(ids):  # a process died between storing an item anew and deleting the old
         table = table.filter(np.isin(keys, [*last.values()]))
@@ -94,16 +105,6 @@ def _new_items(store: Store, last_key: int, column: str | None) -> _New:
         from_json(table["label"].to_pylist()),
         codes_of(table[column]) if column else None,
     )
-
-
-def _whole_index(store: Store, n_bits: int, number: int, directory: Directory) -> HammingIndex:
-    """Read the codes of a model, of all that is in the directory."""
-    index, column = HammingIndex(n_bits), f"{CODE}{number}"
-    table = store.read_items(["key", column]).sort_by("key")
-    keys, codes = table["key"].to_numpy(), codes_of(table[column])
-    live = np.isin(keys, directory.keys_at(directory.places), assume_unique=True)
-    index.add(codes[live], keys[live])
-    return index
 
 
 def _set_labels(directory: Directory, keys: Integers, labels: list[Any]) -> None:
