@@ -231,6 +231,14 @@ def test_an_emptied_index_takes_ids_of_either_kind():
     assert list(index) == [0]
 
 
+def test_an_index_emptied_of_strings_is_saved_and_loaded(tmp_path):
+    index = HammingIndex(n_bits=8)
+    index.add(np.zeros((1, 1), np.uint8), ids=["only"])
+    index.remove(["only"])
+    index.save(tmp_path / "index")
+    assert list(HammingIndex.load(tmp_path / "index")) == []
+
+
 def test_results_have_the_types_of_faiss():
     index = HammingIndex(4)
     index.add(codes_of([1, 2], 4), ids=np.array([3, 4], np.uint8))

@@ -1,5 +1,6 @@
 """Ids of items: whole numbers from 0 up, or strings; checked, and in the form that files hold."""
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable
 from numbers import Integral
@@ -76,6 +77,5 @@ def to_bytes(strings: NDArray[Any]) -> dict[str, NDArray[Any]]:
 def from_bytes(arrays: dict[str, NDArray[Any]]) -> list[str]:
     """Undo ``to_bytes``."""
     text, ends = arrays["id_bytes"].tobytes(), arrays["id_ends"].tolist()
-    starts = [0, *ends[:-1]]
-    parts = (text[start:end] for start, end in zip(starts, ends, strict=True))
+    parts = (text[start:end] for start, end in itertools.pairwise([0, *ends]))
     return [part.decode("utf-8", "surrogatepass") for part in parts]
