@@ -6,7 +6,7 @@ import pytest
 
 from streamhash.codes import pack, to_words
 from streamhash.kernels import items as parts
-from streamhash.kernels import planes, ranking
+from streamhash.kernels import near_ranking, planes, ranking
 from streamhash.kernels.nearest import nearest, plain_nearest
 from streamhash.kernels.within import plain_within, within
 from streamhash.threads import set_threads
@@ -138,6 +138,24 @@ def test_more_items_than_a_chunk_are_all_seen_in_order():
     np.testing.assert_array_equal(ranking.count_by_distance(queries, items), plain_counts)
 
 
+@pytest.mark.parametrize("n_bits", [1, 12, 64, 249])
+@pytest.mark.parametrize("n_classes", [0, 10, 150], ids="{}_classes_multilabel".format)
+def test_the_near_items_alone_give_the_same_to_the_last_digit(monkeypatch, n_bits, n_classes):
+    monkeypatch.setattr(near_ranking, "SLAB", 30)  # the last of three is not full
+    rng = np.random.default_rng(n_bits)
+    queries = random_side(rng, 75, n_bits, n_classes)
+    items = random_side(rng, 2100, n_bits, n_classes)
+    queries.codes[:20] = items.codes[:20]
+    cutoffs = np.array([1, 7, 100, 333])
+    sums, hits, counts = ranking.walk(queries, items, cutoffs)
+    assert_all_equal(near_ranking.walk_top(queries, items, cutoffs), (sums, hits))
+    assert hits[:, -1].sum() > 0
+    for radius in (0, 2, n_bits // 4, n_bits, 2000):
+        expected = counts[:, :, : radius + 1].sum(axis=2, dtype=np.int32)
+        assert_all_equal([near_ranking.count_within(queries, items, radius)], [expected])
+        assert expected.sum() > 0
+
+
 # -------------------------------------------------------------------------------------- the search
 
 
@@ -211,6 +229,8 @@ def test_three_threads_give_what_one_gives(monkeypatch, n_queries):
             [
                 *ranking.walk(queries, side, np.array([10, 700])),
                 ranking.count_by_distance(queries, side),
+                *near_ranking.walk_top(queries, side, np.array([10, 70])),
+                near_ranking.count_within(queries, side, 9),
                 *nearest(queries.codes, items, 10),
                 *within(queries.codes, items, 9),
             ]

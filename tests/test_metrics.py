@@ -278,6 +278,25 @@ def test_threads_change_no_digit():
         set_threads(None)
 
 
+def test_near_items_alone_change_no_digit():
+    """Small ranks and radii are found by a search; once all items are counted, by the counts."""
+    case = random_case(7, n_queries=40, n_items=3000, n_bits=24)
+    near, counted = Retrieval(*case), Retrieval(*case)
+    for ranks in ([90], [1, 50]):
+        counted.rank(ranks, count=True)
+    for ask in (
+        lambda retrieval: retrieval.average_precision(top=90),
+        lambda retrieval: retrieval.precision_at([1, 50]),
+        lambda retrieval: retrieval.precision_within(7),
+    ):
+        np.testing.assert_array_equal(ask(near), ask(counted))
+    assert near._counts is None  # so they were two ways
+    assert counted._counts is not None
+    for normalizer in ("min", "total"):  # which count all relevant items, after all
+        found = near.average_precision(90, normalizer=normalizer)
+        np.testing.assert_array_equal(found, counted.average_precision(90, normalizer=normalizer))
+
+
 # ---------------------------------------------------------------------------------------- labels
 
 

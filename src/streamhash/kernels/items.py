@@ -8,7 +8,16 @@ from numpy.typing import NDArray
 
 from streamhash.codes import Codes
 from streamhash.kernels._compile import kernel, part
-from streamhash.kernels.planes import GROUP, LANES, Planes, n_blocks, plain_distances
+from streamhash.kernels.planes import (
+    GROUP,
+    LANES,
+    Distances,
+    Planes,
+    look,
+    look_once,
+    n_blocks,
+    plain_distances,
+)
 from streamhash.threads import get_threads
 
 __all__ = [
@@ -17,6 +26,7 @@ __all__ = [
     "arrange",
     "in_use",
     "item_ranges",
+    "look_at",
     "plain_rankings",
     "query_blocks",
     "sort_by_key",
@@ -66,6 +76,27 @@ def in_use(size: int, block: int) -> np.uint64:
     """A mask of the places of a block that are in use."""
     n = size - LANES * block
     return ~np.uint64(0) if n >= LANES else (ONE << np.uint64(n)) - ONE
+
+
+@part
+def look_at(
+    group: int,
+    planes: Planes,
+    codes: Codes,
+    tables: NDArray[np.uint8],
+    block: int,
+    q: int,
+    limits: Distances,
+    at: int,
+    out: Distances,
+    masks: Packed,
+) -> np.uint64:
+    """Do as ``look`` does for ``GROUP`` queries, or ``look_once`` for a group of one."""
+    if group == GROUP:
+        some: np.uint64 = look(planes, codes, tables, block, q, limits, at, out, masks)
+    else:
+        some = look_once(planes, codes, tables, block, q, limits, at, out, masks)
+    return some
 
 
 @kernel

@@ -34,6 +34,7 @@ from streamhash.kernels.items import (
     arrange,
     in_use,
     item_ranges,
+    look_at,
     plain_rankings,
     query_blocks,
     sort_by_key,
@@ -45,8 +46,6 @@ from streamhash.kernels.planes import (
     Queries,
     as_queries,
     first_bit,
-    look,
-    look_once,
 )
 from streamhash.threads import run_blocks
 
@@ -195,11 +194,7 @@ def _collect(
             group = GROUP if n - q >= GROUP else 1
             for block in range(chunk, min(chunk + CHUNK * stride, last), stride):
                 at = q if LANES * (block + 1) <= ordered else n + q
-                if group == GROUP:
-                    some = look(planes, codes, tables, block, q, limits, at, out, masks)
-                else:
-                    some = look_once(planes, codes, tables, block, q, limits, at, out, masks)
-                if some == 0:
+                if look_at(group, planes, codes, tables, block, q, limits, at, out, masks) == 0:
                     continue
                 for g in range(group):
                     mask = masks[g] & in_use(size, block)

@@ -2,6 +2,8 @@
 
 Average precision needs no sort. Counting the items at each distance tells where each group of
 equal distance begins; within a group, items rank in the order in which the database holds them.
+
+Everything here looks at all items; ``near_ranking.py`` is for questions about the near ones only.
 """
 
 # numba's cache notices a change of this file, not of planes.py: touch it after editing that.
@@ -26,7 +28,16 @@ from streamhash.kernels.planes import (
 )
 from streamhash.threads import run_blocks
 
-__all__ = ["Side", "count_by_distance", "plain_count_by_distance", "plain_walk", "walk"]
+__all__ = [
+    "Pairs",
+    "Side",
+    "by_blocks",
+    "count_by_distance",
+    "pair",
+    "plain_count_by_distance",
+    "plain_walk",
+    "walk",
+]
 
 Words = NDArray[np.uint64]
 Counts = NDArray[np.int32]
@@ -47,7 +58,7 @@ class Side(NamedTuple):
     masks: Words  # (n_mask_words, n)
 
 
-class _Pairs(NamedTuple):
+class Pairs(NamedTuple):
     """What the kernels read of both sides."""
 
     queries: Queries
@@ -59,8 +70,9 @@ class _Pairs(NamedTuple):
     masks: Words
 
 
-def _pair(queries: Side, items: Side) -> _Pairs:
-    return _Pairs(
+def pair(queries: Side, items: Side) -> Pairs:
+    """Lay both sides out."""
+    return Pairs(
         as_queries(queries.codes),
         to_planes(items.codes),
         len(items.codes),
@@ -71,14 +83,14 @@ def _pair(queries: Side, items: Side) -> _Pairs:
     )
 
 
-def _by_blocks(n_queries: int, work: Callable[[int, int], Any]) -> None:
+def by_blocks(n_queries: int, work: Callable[[int, int], Any]) -> None:
     """Call ``work(start, stop)`` on every block of queries, on as many threads as are set."""
     starts = range(0, n_queries, BLOCK)
     run_blocks(lambda start: work(start, min(start + BLOCK, n_queries)), starts)
 
 
 @kernel
-def _compare(pairs: _Pairs, q: int, first: int, n: int, similar: Distances) -> None:
+def _compare(pairs: Pairs, q: int, first: int, n: int, similar: Distances) -> None:
     """1 for each of the ``n`` items after ``first`` that is similar to query ``q``, else 0."""
     if len(pairs.masks) == 0:
         label, labels = pairs.query_labels[q], pairs.labels[first : first + n]
@@ -95,13 +107,13 @@ def _compare(pairs: _Pairs, q: int, first: int, n: int, similar: Distances) -> N
 def count_by_distance(queries: Side, items: Side) -> Counts:
     """Count dissimilar (0) and similar (1) items at each distance: (n_queries, 2, bits + 1)."""
     counts = np.zeros((len(queries.codes), 2, 8 * items.codes.shape[1] + 1), np.int32)
-    pairs = _pair(queries, items)
-    _by_blocks(len(counts), lambda start, stop: _count(pairs, start, stop, counts))
+    pairs = pair(queries, items)
+    by_blocks(len(counts), lambda start, stop: _count(pairs, start, stop, counts))
     return counts
 
 
 @kernel
-def _count(pairs: _Pairs, start: int, stop: int, counts: Counts) -> None:
+def _count(pairs: Pairs, start: int, stop: int, counts: Counts) -> None:
     n_buckets = np.uint16(counts.shape[2])
     distances, similar = np.empty(LANES * CHUNK, np.uint16), np.empty(LANES * CHUNK, np.uint16)
     for q in range(start, stop):
@@ -155,14 +167,14 @@ def walk(
     sums = np.zeros((n_queries, len(cutoffs) + 1))  # the last column: beyond all cutoffs
     hits = np.zeros((n_queries, len(cutoffs) + 1), np.int32)
     column = np.searchsorted(cutoffs, np.arange(n_items + 1)).astype(np.int32)  # of each rank
-    pairs = _pair(queries, items)
-    _by_blocks(n_queries, lambda start, stop: _walk(pairs, start, stop, column, sums, hits, counts))
+    pairs = pair(queries, items)
+    by_blocks(n_queries, lambda start, stop: _walk(pairs, start, stop, column, sums, hits, counts))
     return sums[:, :-1].cumsum(axis=1), hits[:, :-1].cumsum(axis=1, dtype=np.int32), counts
 
 
 @kernel
 def _walk(
-    pairs: _Pairs,
+    pairs: Pairs,
     start: int,
     stop: int,
     column: Counts,

@@ -21,6 +21,7 @@ from streamhash.kernels.items import (
     arrange,
     in_use,
     item_ranges,
+    look_at,
     plain_rankings,
     query_blocks,
 )
@@ -31,8 +32,6 @@ from streamhash.kernels.planes import (
     as_queries,
     bits_in,
     first_bit,
-    look,
-    look_once,
 )
 from streamhash.threads import run_blocks
 
@@ -95,11 +94,7 @@ def _gather(
         while q < n:
             group = GROUP if n - q >= GROUP else 1
             for block in range(chunk, min(chunk + CHUNK, last)):
-                if group == GROUP:
-                    some = look(planes, codes, tables, block, q, limits, q, out, masks)
-                else:
-                    some = look_once(planes, codes, tables, block, q, limits, q, out, masks)
-                if some == 0:
+                if look_at(group, planes, codes, tables, block, q, limits, q, out, masks) == 0:
                     continue
                 for g in range(group):
                     mask = masks[g] & in_use(size, block)

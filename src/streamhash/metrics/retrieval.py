@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from streamhash.codes import check_codes
 from streamhash.errors import InputError
+from streamhash.kernels.near_ranking import count_within, walk_top
 from streamhash.kernels.ranking import Side, count_by_distance, walk
 from streamhash.metrics.similarity import encode
 from streamhash.metrics.ties import expected_hits, expected_precision_sum
@@ -17,6 +18,9 @@ __all__ = ["Retrieval"]
 
 Floats = NDArray[np.float64]
 TIES = Choice("index", "expected")
+# What is near, so that a search is quicker than a count of all items: a rank, if the database has
+# so many times as many items; a radius, if codes have so many times as many bits.
+NEAR_ITEMS, NEAR_BITS = 32, 3
 NORMALIZERS = Maybe(Choice("total", "retrieved", "min"))
 
 
@@ -97,9 +101,8 @@ class Retrieval:
         cut = self.n_items if top is None else self._check_rank("top", top)
         normalizer = normalizer or ("total" if top is None else "retrieved")
         if ties == "index":
-            self.rank([cut])  # which counts, too
-        relevant = self._relevant().sum(axis=1)
-        if ties == "index":
+            # The nearest items are enough, unless the divisor counts them all.
+            self.rank([cut], count=normalizer != "retrieved")
             sums, retrieved = self._ranked[cut]
         elif normalizer == "retrieved" and cut < self.n_items:
             raise InputError(
@@ -109,15 +112,20 @@ class Retrieval:
             )
         else:
             sums = expected_precision_sum(self._total(), self._relevant(), cut)
-            retrieved = relevant
-        divisors = {"total": relevant, "min": np.minimum(relevant, cut), "retrieved": retrieved}
-        return _divide(sums, divisors[normalizer])
+            retrieved = self._relevant().sum(axis=1)
+        if normalizer == "retrieved":
+            return _divide(sums, retrieved)
+        relevant = self._relevant().sum(axis=1)
+        return _divide(sums, relevant if normalizer == "total" else np.minimum(relevant, cut))
 
     def precision_within(self, radius: int = 2) -> Floats:
         """Fraction relevant of the items at distance ≤ ``radius``; NaN if there are none."""
         check_parameters(self._caller, {"radius": radius}, {"radius": Whole(0)})
-        within = np.s_[:, : radius + 1]
-        return _divide(self._relevant()[within].sum(axis=1), self._total()[within].sum(axis=1))
+        if self._counts is None and NEAR_BITS * radius <= self.n_bits:
+            near = count_within(self._queries, self._items, radius)
+        else:
+            near = self._count()[:, :, : radius + 1].sum(axis=2)
+        return _divide(near[:, 1], near.sum(axis=1))
 
     def precision_at(self, ranks: int | Iterable[int], ties: str = "index") -> Floats:
         """Fraction relevant of the first R items, for each R of ``ranks``: (n_queries, n_ranks)."""
@@ -143,11 +151,18 @@ class Retrieval:
         found = similar.cumsum()
         return _divide(found, found + dissimilar.cumsum()), _divide(found, similar.sum())
 
-    def rank(self, cutoffs: Sequence[int]) -> None:
-        """Walk the ranking in database order once for all ``cutoffs`` that are not known yet."""
+    def rank(self, cutoffs: Sequence[int], *, count: bool = False) -> None:
+        """Walk the ranking, ties in database order, for all ``cutoffs`` that are not known yet.
+
+        If the last of them is near, and nobody wants the counts of all, only the nearest items.
+        """
         new = sorted(set(cutoffs) - set(self._ranked))
         if new:
-            sums, hits, self._counts = walk(self._queries, self._items, np.array(new, np.int64))
+            ranks = np.array(new, np.int64)
+            if new[-1] * NEAR_ITEMS <= self.n_items and not count:
+                sums, hits = walk_top(self._queries, self._items, ranks)
+            else:
+                sums, hits, self._counts = walk(self._queries, self._items, ranks)
             self._ranked.update(zip(new, zip(sums.T, hits.T, strict=True), strict=True))
 
     def _count(self) -> NDArray[np.int32]:
