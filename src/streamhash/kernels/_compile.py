@@ -6,11 +6,14 @@ that a person sees why the first call takes seconds. Silence it with
 ``logging.getLogger("streamhash.kernels").setLevel(logging.ERROR)``.
 """
 
+import importlib
+import importlib.util
 import logging
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+import numba.np.linalg
 from numba.core import event
 
 __all__ = ["kernel", "part"]
@@ -34,6 +37,25 @@ def part(function: F) -> F:
     return cast(F, inlined(function))
 
 
+def _load_arrays() -> None:
+    """Load numba's array functions, which every process needs, without all of scipy.linalg.
+
+    numba imports that only to know whether it is there, and it takes a quarter of the second in
+    which a process loads its first kernel. A kernel that multiplies matrices still imports it.
+    """
+    ensure_blas = numba.np.linalg.ensure_blas
+
+    def look_for_scipy() -> None:
+        if importlib.util.find_spec("scipy") is None:
+            raise ImportError("scipy")
+
+    numba.np.linalg.ensure_blas = look_for_scipy
+    try:
+        importlib.import_module("numba.np.arraymath")
+    finally:
+        numba.np.linalg.ensure_blas = ensure_blas
+
+
 class _Announce(event.Listener):
     """Says so when one of our kernels is compiled; the kernels it calls are part of it."""
 
@@ -54,4 +76,5 @@ class _Announce(event.Listener):
         self._depth -= 1
 
 
+_load_arrays()
 event.register("numba:compile", _Announce())  # type: ignore[no-untyped-call]
