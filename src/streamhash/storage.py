@@ -12,7 +12,8 @@ import os
 import struct
 import uuid
 import zipfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,6 +31,7 @@ __all__ = [
     "read",
     "rebuild",
     "to_bytes",
+    "whole_file",
     "write",
 ]
 
@@ -47,22 +49,27 @@ def write(
     path: str | os.PathLike[str], kind: str, header: Mapping[str, Any], arrays: Arrays
 ) -> None:
     """Write a file of this ``kind`` whole or not at all."""
+    with whole_file(path) as temporary, temporary.open("xb") as file:
+        _write_archive(file, kind, header, arrays)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a path to write to that becomes ``path`` at the end of the block, or goes away."""
     place = Path(path)
     temporary = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
     try:
-        with temporary.open("xb") as file:
-            _write_archive(file, kind, header, arrays)
-            file.flush()
-            os.fsync(file.fileno())
+        yield temporary
         temporary.replace(place)
-    except BaseException as error:
+    except OSError as error:
+        raise FileError(
+            f"{place}: cannot be written ({error.strerror}); choose a folder that exists, "
+            "that you may write to and that has room."
+        ) from error
+    finally:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise FileError(
-                f"{place}: cannot be written ({error.strerror}); choose a folder that exists, "
-                "that you may write to and that has room."
-            ) from error
-        raise
 
 
 def to_bytes(kind: str, header: Mapping[str, Any], arrays: Arrays) -> bytes:

@@ -1,8 +1,8 @@
 """To and from files of NumPy: one .npz, never pickled."""
 
 import os
-import uuid
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +19,22 @@ from streamhash.search.bridges._contents import (
 )
 from streamhash.search.ids import kind
 from streamhash.search.index import HammingIndex
+from streamhash.storage import whole_file
 
 __all__ = ["from_numpy", "to_numpy"]
 
 
-def to_numpy(index: HammingIndex, path: str | os.PathLike[str]) -> None:
+def to_numpy(
+    index: HammingIndex,
+    path: str | os.PathLike[str],
+    *,
+    beside: Mapping[str, NDArray[Any]] | None = None,
+) -> None:
     """Write an index to one ``.npz`` that ``np.load`` opens, whole or not at all.
 
     ``codes`` is (n, bytes) of uint8, ``ids`` (n,) of int64 or of fixed-width strings; ``n_bits``,
     ``bit_order`` and ``version`` are single values. (``HammingIndex.save`` writes the form that is
-    quick to load here; this one is for other programs.)
+    quick to load here; this one is for other programs.) ``beside`` are more arrays for the file.
 
     >>> import tempfile
     >>> index = HammingIndex(n_bits=12)
@@ -48,26 +54,10 @@ def to_numpy(index: HammingIndex, path: str | os.PathLike[str]) -> None:
                     "use HammingIndex.save."
                 )
         ids = ids.astype(np.str_)
-    place = Path(path)
-    temporary = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
-    try:
-        with temporary.open("xb") as file:
-            np.savez(
-                file,
-                codes=codes,
-                ids=ids,
-                n_bits=index.n_bits,
-                bit_order=BIT_ORDER,
-                version=VERSION,
-            )
-        temporary.replace(place)
-    except OSError as error:
-        raise FileError(
-            f"{place}: cannot be written ({error.strerror}); choose a folder that exists, that you "
-            "may write to and that has room."
-        ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    arrays: dict[str, Any] = {"codes": codes, "ids": ids, "n_bits": index.n_bits}
+    arrays |= {"bit_order": BIT_ORDER, "version": VERSION, **(beside or {})}
+    with whole_file(path) as temporary, temporary.open("xb") as file:
+        np.savez(file, **arrays)
 
 
 def from_numpy(path: str | os.PathLike[str], *, n_bits: int | None = None) -> HammingIndex:
