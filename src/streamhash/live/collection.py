@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from os import PathLike, fspath
@@ -16,6 +16,7 @@ from streamhash.base import NotStartedError, OnlineHasher
 from streamhash.codes import Codes
 from streamhash.errors import FileError, InputError
 from streamhash.live.arrow import codes_of, vectors_of
+from streamhash.live.export import export
 from streamhash.live.inputs import check_labels, check_metadata, check_vectors, from_json, to_json
 from streamhash.live.learner import Learner
 from streamhash.live.locks import WriterLock
@@ -23,11 +24,12 @@ from streamhash.live.lookup import find, new_ids
 from streamhash.live.policy import Policy
 from streamhash.live.refreshing import Refresh
 from streamhash.live.reports import History, describe_history, describe_status
+from streamhash.live.scanning import Batch, scan
 from streamhash.live.state import State
 from streamhash.live.store import Model, Store
 from streamhash.live.teaching import teach
 from streamhash.parameters import Choice, Whole, check_parameters
-from streamhash.search.ids import MISSING
+from streamhash.search.ids import MISSING, check_ids
 
 __all__ = ["Collection", "Item"]
 
@@ -183,6 +185,12 @@ class Collection(State):
         return self._view.directory.ids
 
     @property
+    def id_kind(self) -> str | None:
+        """What ids are, "whole numbers" or "strings"; None before the first item."""
+        self._follow()
+        return self._id_kind() if self._store.has_items else None
+
+    @property
     def n_bits(self) -> int:
         """Length of the codes."""
         return int(self._learner.hasher_.n_bits)
@@ -223,22 +231,8 @@ class Collection(State):
             What to do with ids that are there: refuse the call, leave out those items (so that a
             call can be repeated when its answer was lost), or put the new ones in their place.
         """
-        place = "Collection.add"
-        check_parameters(
-            place, {"existing": existing}, {"existing": Choice("refuse", "skip", "replace")}
-        )
         with self._changing("add"):
-            rows = check_vectors(X, self.n_features, self._settings["vectors"], place=place)
-            labels = check_labels(y, len(rows), place=place)
-            texts = check_metadata(metadata, len(rows), place=place)
-            directory = self._view.directory
-            names = new_ids(directory, ids, len(rows), self._id_kind(), place)
-            found = directory.find(names.tolist())
-            if (found >= 0).any() and existing == "refuse":
-                raise InputError(
-                    f"{place}: id {names[found >= 0].tolist()[0]!r} is there already; pass "
-                    'existing="skip" or "replace", or another id.'
-                )
+            names, rows, labels, texts, found = self._check_items(ids, X, y, metadata, existing)
             if existing == "skip" and (found >= 0).any():
                 new = np.flatnonzero(found < 0)
                 rows, names, found = rows[new], names[new], found[new]
@@ -248,6 +242,40 @@ class Collection(State):
             self._add(names, rows, labels, texts, found[found >= 0])
         self._look_after()
         return len(rows)
+
+    def check(
+        self,
+        ids: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        metadata: Sequence[Any] | None = None,
+        existing: str = "refuse",
+    ) -> None:
+        """Refuse what ``add`` would refuse, and store nothing: before adding piece by piece."""
+        with self._changing("add"):
+            self._check_items(ids, X, y, metadata, existing)
+
+    def _check_items(
+        self, ids: Any, X: Any, y: Any, metadata: Sequence[Any] | None, existing: str
+    ) -> tuple[NDArray[Any], NDArray[Any], list[Any], list[str | None], NDArray[np.int64]]:
+        """Return ids, rows, labels, metadata as JSON, and the places of ids that are there."""
+        place = "Collection.add"
+        check_parameters(
+            place, {"existing": existing}, {"existing": Choice("refuse", "skip", "replace")}
+        )
+        rows = check_vectors(X, self.n_features, self._settings["vectors"], place=place)
+        labels = check_labels(y, len(rows), place=place)
+        texts = check_metadata(metadata, len(rows), place=place)
+        directory = self._view.directory
+        names = new_ids(directory, ids, len(rows), self._id_kind(), place)
+        found = directory.find(names.tolist())
+        if (found >= 0).any() and existing == "refuse":
+            raise InputError(
+                f"{place}: id {names[found >= 0].tolist()[0]!r} is there already; pass "
+                'existing="skip" or "replace", or another id.'
+            )
+        return names, rows, labels, texts, found
 
     def _add(
         self,
@@ -386,6 +414,36 @@ class Collection(State):
                 Item(name, vectors[i], label, metadata[i], None if codes is None else codes[i])
             )
         return items
+
+    def labels(self, ids: Any) -> list[Any]:
+        """Return the labels of ids, from memory; None where there is no label, or no item."""
+        self._follow()
+        directory = self._view.directory
+        names = check_ids(ids, place="Collection.labels").tolist()
+        places = directory.find(names).tolist()
+        return [None if place < 0 else directory.label_at(place) for place in places]
+
+    def scan(self, *, vectors: bool = True, size: int = 8192) -> Iterator[Batch]:
+        """Go through all items, about ``size`` at a time, in the order of adding.
+
+        It sees the moment of its first batch, and no change after it.
+        """
+        check_parameters("Collection.scan", {"size": size}, {"size": Whole(1)})
+        self._follow()
+        return scan(self, vectors=vectors, size=size)
+
+    def export(self, path: str | PathLike[str], *, vectors: bool = False) -> int:
+        """Write all items to a file for other programs; return how many.
+
+        What is written is told by the ending of ``path``:
+
+        - ``.parquet``: a row an item with ``id``, ``label``, ``metadata`` (JSON), ``code`` and, if
+          wanted, ``vector``; piece by piece, in bounded memory.
+        - ``.npz``: arrays ``ids``, ``y`` (labels), ``codes`` and, if wanted, ``X``.
+        - ``.faiss``: codes and ids as a ``faiss.IndexBinaryIDMap2``. Ids that are strings are
+          numbered from 0, and listed in that order in ``path`` with ``.ids.json`` at its end.
+        """
+        return export(self, path, vectors=vectors)
 
     def models(self) -> list[tuple[int, dict[str, Any]]]:
         """Return the number and the facts of every model that serves or has served."""

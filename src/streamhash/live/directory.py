@@ -80,6 +80,11 @@ class Directory:
         return self.keys_at(self.places)
 
     @property
+    def label_names(self) -> list[Any]:
+        """The labels that items have or had, by their numbers."""
+        return [*self._label_names]
+
+    @property
     def n_classes(self) -> int:
         """How many different labels the items have."""
         numbers = self._arrays.labels[self.places]
@@ -92,6 +97,10 @@ class Directory:
     def keys_at(self, places: Integers) -> Integers:
         """Keys at places."""
         return self._arrays.keys[places]
+
+    def ids_at(self, places: Integers) -> NDArray[Any]:
+        """Ids at places."""
+        return self._arrays.ids[places]
 
     def ids_of(self, keys: Integers) -> NDArray[Any] | None:
         """Ids of keys; None if one of them is not, and was not lately, there."""

@@ -1,0 +1,130 @@
+"""A collection's items as a file for other programs: Parquet, NumPy or faiss."""
+
+import json
+from collections.abc import Callable
+from itertools import count
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamhash.codes import code_bytes
+from streamhash.errors import InputError
+from streamhash.live.arrow import binary_array
+from streamhash.live.inputs import to_json
+from streamhash.search import HammingIndex, to_arrow, to_faiss, to_numpy
+from streamhash.search._parts import load_part
+from streamhash.storage import whole_file
+
+if TYPE_CHECKING:
+    from streamhash.live.collection import Collection
+
+__all__ = ["NAMES", "export"]
+
+NAMES = ".ids.json"  # what the file with the ids of a faiss index ends in, where they are strings
+
+
+def export(collection: "Collection", path: str | PathLike[str], *, vectors: bool) -> int:
+    """Write the items to ``path``, in the form that its ending tells; return how many."""
+    place = Path(path)
+    write = _FORMS.get(place.suffix.lower())
+    if write is None:
+        raise InputError(
+            f"Collection.export: {place} does not end in .parquet, .npz or .faiss; name it so."
+        )
+    if vectors and write is _write_faiss:
+        raise InputError(
+            "Collection.export: a .faiss file holds codes and ids only; leave out vectors, or "
+            "write .parquet or .npz."
+        )
+    collection.model()  # without one there are no codes, and it says what to do
+    return write(collection, place, vectors)
+
+
+def _write_parquet(collection: "Collection", path: Path, vectors: bool) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    numbers = _are_numbers(collection)
+    kind = pa.float16() if collection._settings["vectors"] == "float16" else pa.float32()
+    fields = {
+        "id": pa.string() if collection.id_kind == "strings" else pa.int64(),
+        "label": pa.int64() if numbers else pa.string(),
+        "metadata": pa.string(),
+        "code": pa.binary(code_bytes(collection.n_bits)),
+        **({"vector": pa.list_(kind, collection.n_features)} if vectors else {}),
+    }
+    # What says of codes how they are to be read is in one place: an empty index has it, too.
+    schema = pa.schema(fields, to_arrow(HammingIndex(collection.n_bits)).schema.metadata)
+    n = 0
+    with whole_file(path) as temporary, parquet.ParquetWriter(temporary, schema) as writer:
+        for batch in collection.scan(vectors=vectors):
+            labels = batch.labels if numbers else [_text(label) for label in batch.labels]
+            metadata = [to_json(each, "Collection.export") for each in batch.metadata]
+            columns = [batch.ids.tolist(), labels, metadata, binary_array(batch.codes)]
+            if vectors:
+                flat = pa.array(batch.vectors.ravel())
+                columns.append(pa.FixedSizeListArray.from_arrays(flat, type=schema[-1].type))
+            arrays = [
+                pa.array(part, field.type) if isinstance(part, list) else part
+                for part, field in zip(columns, schema, strict=True)
+            ]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            n += len(batch.ids)
+    return n
+
+
+def _write_numpy(collection: "Collection", path: Path, vectors: bool) -> int:
+    index = HammingIndex(collection.n_bits)
+    places: dict[Any, int] = {}
+    labels: list[Any] = []
+    rows = [np.empty((0, collection.n_features or 0), collection._settings["vectors"])]
+    for batch in collection.scan(vectors=vectors):
+        index.add(batch.codes, batch.ids)
+        places |= dict(zip(batch.ids.tolist(), count(len(labels))))
+        labels += batch.labels
+        rows += [batch.vectors] if vectors else []
+    order = [places[each] for each in index.ids.tolist()]  # an index has an order of its own
+    labels = [labels[i] for i in order]
+    y: NDArray[Any]
+    if None not in labels and _are_numbers(collection):
+        y = np.array(labels, np.int64)
+    else:  # NumPy knows no gap: an empty text stands for it
+        y = np.array([_text(label) or "" for label in labels], np.str_)
+    beside = {"y": y, **({"X": np.concatenate(rows)[order]} if vectors else {})}
+    to_numpy(index, path, beside=beside)
+    return len(index)
+
+
+def _write_faiss(collection: "Collection", path: Path, _vectors: bool) -> int:
+    faiss = load_part("faiss", "Collection.export")
+    index = HammingIndex(collection.n_bits)
+    for batch in collection.scan(vectors=False):
+        index.add(batch.codes, batch.ids)
+    is_named = collection.id_kind == "strings"
+    content = faiss.serialize_index_binary(to_faiss(index, numbered=is_named))
+    if is_named:  # first, so that an index is never without its names
+        with whole_file(path.with_name(path.name + NAMES)) as temporary:
+            temporary.write_text(json.dumps(index.ids.tolist(), ensure_ascii=False), "utf-8")
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content)
+    return len(index)
+
+
+def _are_numbers(collection: "Collection") -> bool:
+    """Whether all labels are whole numbers that 64 bits hold."""
+    names = collection._view.directory.label_names
+    return all(type(name) is int and -(2**63) <= name < 2**63 for name in names)
+
+
+def _text(label: Any) -> str | None:
+    return None if label is None else str(label)
+
+
+_FORMS: dict[str, Callable[["Collection", Path, bool], int]] = {
+    ".parquet": _write_parquet,
+    ".npz": _write_numpy,
+    ".faiss": _write_faiss,
+}
