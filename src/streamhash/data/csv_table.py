@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from streamhash.data.columns import LABEL_NAMES, as_labels, choose_columns
 from streamhash.errors import FileError, InputError
 
-__all__ = ["read_csv"]
+__all__ = ["has_header", "number_from_cell", "read_csv"]
 
 
 def read_csv(
@@ -29,7 +29,8 @@ def read_csv(
         top = list(itertools.islice(rows, 2))
         if not top:
             raise FileError(f"read_table: {path} is empty; save at least one row.")
-        if _has_header([cells for _, cells in top], column, find_labels):
+        wanted = (column,) if column is not None else LABEL_NAMES
+        if has_header([cells for _, cells in top], wanted if find_labels else ()):
             names = [name.strip() for name in top.pop(0)[1]]
         else:
             names = [str(i) for i in range(len(top[0][1]))]
@@ -38,14 +39,13 @@ def read_csv(
         return _collect(path, itertools.chain(top, rows), features, at)
 
 
-def _has_header(top: list[list[str]], column: str | None, find_labels: bool) -> bool:
-    """Tell whether the first row names the columns: by the label's name, or as text over numbers.
+def has_header(top: list[list[str]], wanted: Iterable[str]) -> bool:
+    """Tell whether the first row names the columns: by a wanted name, or as text over numbers.
 
     Names alone do not decide, as tools also write columns called 0, 1, 2.
     """
     first = [cell.strip() for cell in top[0]]
-    wanted = (column,) if column is not None else LABEL_NAMES
-    if find_labels and any(name in first and not _is_number(name) for name in wanted):
+    if any(name in first and not _is_number(name) for name in wanted):
         return True
     if len(top) < 2:
         return not any(map(_is_number, first))
@@ -72,7 +72,7 @@ def _collect(
         except ValueError:  # an empty cell or a text: look at each
             del values[before:]
             for name, cell in zip(features, cells, strict=True):
-                values.append(_number(cell, path, line, name))
+                values.append(number_from_cell(cell, path, line, name))
     X = np.array(values, np.float32).reshape(-1, len(features))
     return X, None if at is None else as_labels(labels, path)
 
@@ -85,7 +85,8 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _number(cell: str, path: Path, line: int, name: str) -> float:
+def number_from_cell(cell: str, path: Path | str, line: int, name: str) -> float:
+    """Return the number in a cell, NaN if it is empty; say where there is a text."""
     if not cell.strip():
         return math.nan
     try:

@@ -17,7 +17,7 @@ from streamhash.data.mat_table import read_mat
 from streamhash.data.parquet_table import read_parquet
 from streamhash.errors import FileError, InputError, MissingDataError, StreamhashError
 
-__all__ = ["read_labels", "read_table"]
+__all__ = ["read_labels", "read_table", "reading"]
 
 _NPY, _NPZ = b"\x93NUMPY", b"PK"  # how these files begin
 
@@ -74,7 +74,7 @@ def read_table(
             f"read_table: {path} does not end in .npy, .npz, .parquet, .csv or .mat; save it as "
             "one of these."
         )
-    with _reading(path):
+    with reading(path):
         X, y = reader(path, None if column is None else str(column), labels is None)
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise InputError(
@@ -150,7 +150,7 @@ def _read_labels(path: Path, n: int) -> NDArray[Any]:
             f"read_table: labels={str(path)!r} does not end in .npy, .txt or .csv; save one label "
             "a line."
         )
-    with _reading(path):
+    with reading(path):
         if suffix == ".npy":
             _check_beginning(path, _NPY)
             array: NDArray[Any] = np.load(path, allow_pickle=False)
@@ -189,7 +189,7 @@ def _check_labels(y: NDArray[Any], n: int, path: Path) -> NDArray[Any]:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def reading(path: Path) -> Iterator[None]:
     """Turn whatever a reader meets in a broken file into one FileError."""
     if not path.exists():
         raise MissingDataError(f"read_table: there is no file {path}; check the path.")
