@@ -34,7 +34,11 @@ def test_no_verb_or_option_is_documented_that_does_not_exist():
     heads = [line[3:] for line in DOCS.splitlines() if line.startswith("## streamhash ")]
     assert heads == [f"streamhash {name}" for name, _ in verbs()]
     known = {option for _, command in verbs() for p in command.params for option in p.opts}
-    known |= {option for parameter in TOP.params for option in parameter.opts} | {"--help", "-h"}
+    known |= {option for parameter in TOP.params for option in parameter.opts} | {
+        "--help",
+        "-h",
+        "-",
+    }
     mentioned = {
         part.split()[0].split("=")[0] for part in DOCS.split("`")[1::2] if part.startswith("-")
     }

@@ -12,6 +12,7 @@ from streamhash.cli import (
     encode,
     evaluate,
     fit,
+    live,
     methods,
     report,
     reproduce,
@@ -32,6 +33,7 @@ app = typer.Typer(
 for verb in (demo, bench, reproduce, tune, report, methods, fit, encode, search, evaluate):
     app.command(verb.__name__.rpartition(".")[2])(verb.run)
 app.add_typer(data.app, name="data")
+app.add_typer(live.app, name="live")
 
 
 def _show_version(wanted: bool) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Changes", "Jobs", "Json", "LabelColumn", "Labels", "Model", "Seed"]
+__all__ = ["Changes", "Jobs", "Json", "LabelColumn", "Labels", "Model", "Nearest", "Seed"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that fit has saved.")]
@@ -15,6 +15,9 @@ Jobs = Annotated[
     typer.Option(
         "--jobs", metavar="N", min=1, help="Cells to run at once (default: one on each core)."
     ),
+]
+Nearest = Annotated[
+    int, typer.Option("-k", "--nearest", metavar="K", min=1, help="Results for each query.")
 ]
 Changes = Annotated[
     list[str] | None,

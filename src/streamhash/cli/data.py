@@ -1,4 +1,4 @@
-"""``streamhash data``: the data sets there are; ``show``, ``fetch`` and ``features``."""
+"""``streamhash data``: the data sets there are; ``show``, ``fetch``, ``write`` and ``features``."""
 
 from pathlib import Path
 from typing import Annotated
@@ -75,6 +75,43 @@ def fetch(
     from streamhash.data import fetch as fetch_set
 
     typer.echo(f"{name} is in {fetch_set(name)}.")
+
+
+@app.command()
+def write(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A data set that is here.")],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="The .jsonl, .csv or .npz to write.")
+    ],
+) -> None:
+    """Write a data set to a file: id, vector and label of each row."""
+    import json
+
+    import numpy as np
+
+    from streamhash.data import load_data
+    from streamhash.errors import InputError
+    from streamhash.storage import whole_file
+
+    if out.suffix not in (".jsonl", ".csv", ".npz"):
+        raise InputError(f"write: --out {out}: pass a name that ends in .jsonl, .csv or .npz.")
+    data = load_data(name)
+    with whole_file(out) as temporary:
+        if out.suffix == ".npz":
+            with temporary.open("wb") as file:
+                np.savez(file, X=data.X, y=data.y, ids=np.arange(len(data.X)))
+        else:
+            with temporary.open("w", encoding="utf-8") as text:
+                if out.suffix == ".csv":
+                    text.write(f"id,label,{','.join(f'x{i}' for i in range(data.X.shape[1]))}\n")
+                for i, (row, label) in enumerate(zip(data.X, data.y.tolist(), strict=True)):
+                    vector = row.tolist()
+                    if out.suffix == ".csv":
+                        text.write(f"{i},{label},{','.join(map(str, vector))}\n")
+                    else:
+                        item = {"id": i, "vector": vector, "label": label}
+                        text.write(json.dumps(item) + "\n")
+    typer.echo(f"{len(data.X):,} rows of {name} are in {out}.")
 
 
 @app.command()

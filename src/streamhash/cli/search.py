@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from streamhash.cli._options import Json, LabelColumn, Model
+from streamhash.cli._options import Json, LabelColumn, Model, Nearest
 
 __all__ = ["run"]
 
@@ -17,9 +17,7 @@ def run(
     queries: Annotated[
         str, typer.Argument(metavar="QUERIES", help="What is looked for: codes or features.")
     ],
-    k: Annotated[
-        int, typer.Option("-k", "--nearest", metavar="K", min=1, help="Results for each query.")
-    ] = 10,
+    k: Nearest = 10,
     label_column: LabelColumn = None,
     as_json: Json = False,
 ) -> None:
