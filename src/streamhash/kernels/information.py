@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.kernels._compile import kernel
+from streamhash.kernels.planes import bits_in
 
 __all__ = [
     "code_information",
@@ -251,17 +252,27 @@ def code_information(codes: NDArray[np.uint8], same: Bools, n_bits: int) -> floa
     neighbour. In bits; what is below zero by rounding is zero.
     """
     n = len(codes)
-    same = same | np.eye(n, dtype=bool)
+    words = np.zeros((n, -(-codes.shape[1] // 8) * 8), np.uint8)
+    words[:, : codes.shape[1]] = codes
     counts = np.zeros((2, n, n_bits))
-    for start in range(0, n, 256):
-        rows = slice(start, start + 256)
-        distances = np.bitwise_count(codes[rows, None] ^ codes[None]).sum(axis=2, dtype=np.int64)
-        bins = np.minimum(distances, n_bits - 1) + n_bits * np.arange(len(distances))[:, None]
-        for side in (0, 1):
-            found = np.bincount(bins[same[rows] == side], minlength=n_bits * len(distances))
-            counts[side, rows] = found.reshape(-1, n_bits)
+    _count_pairs(words.view(np.uint64), same, counts)
     shares = counts / n  # (2, n, k)  of far and near items: p± π±
     sizes = shares.sum(axis=2, keepdims=True)  # (2, n, 1)  π±
     own = _log(shares) - _log(np.broadcast_to(sizes, shares.shape).copy())  # log p±
     information = (shares * (own - _log(shares.sum(axis=0)))).sum(axis=(0, 2))  # (n,)
     return float(np.maximum(information, 0).mean())
+
+
+@kernel
+def _count_pairs(words: Any, same: Any, counts: Any) -> None:
+    """How many far and near items each item has at each distance, into (2, n, k)."""
+    n, last = len(words), counts.shape[2] - 1
+    for i in range(n):
+        counts[1, i, 0] += 1  # its own neighbour, whatever it is told
+        for j in range(i):
+            distance = 0
+            for w in range(words.shape[1]):
+                distance += int(bits_in(words[i, w] ^ words[j, w]))
+            place = min(distance, last)
+            counts[int(same[i, j]), i, place] += 1
+            counts[int(same[j, i]), j, place] += 1
