@@ -254,25 +254,29 @@ def code_information(codes: NDArray[np.uint8], same: Bools, n_bits: int) -> floa
     n = len(codes)
     words = np.zeros((n, -(-codes.shape[1] // 8) * 8), np.uint8)
     words[:, : codes.shape[1]] = codes
-    counts = np.zeros((2, n, n_bits))
-    _count_pairs(words.view(np.uint64), same, counts)
-    shares = counts / n  # (2, n, k)  of far and near items: p± π±
-    sizes = shares.sum(axis=2, keepdims=True)  # (2, n, 1)  π±
-    own = _log(shares) - _log(np.broadcast_to(sizes, shares.shape).copy())  # log p±
-    information = (shares * (own - _log(shares.sum(axis=0)))).sum(axis=(0, 2))  # (n,)
-    return float(np.maximum(information, 0).mean())
+    logs = _log(np.arange(n + 1, dtype=np.float64))  # of every count there can be
+    return float(_mean_information(words.view(np.uint64), same, n_bits, logs))
 
 
 @kernel
-def _count_pairs(words: Any, same: Any, counts: Any) -> None:
-    """How many far and near items each item has at each distance, into (2, n, k)."""
-    n, last = len(words), counts.shape[2] - 1
+def _mean_information(words: Any, same: Any, k: int, logs: Any) -> float:
+    """Σ c (log c + log n − log c₊ − log c_d) / n of an item: its counts c by side and distance."""
+    n, total = len(words), 0.0
+    counts = np.zeros((2, k), np.int64)  # of far and near items at each distance
     for i in range(n):
-        counts[1, i, 0] += 1  # its own neighbour, whatever it is told
-        for j in range(i):
+        counts[:] = 0
+        for j in range(n):
             distance = 0
             for w in range(words.shape[1]):
                 distance += int(bits_in(words[i, w] ^ words[j, w]))
-            place = min(distance, last)
-            counts[int(same[i, j]), i, place] += 1
-            counts[int(same[j, i]), j, place] += 1
+            counts[int(same[i, j] or i == j), min(distance, k - 1)] += 1
+        information = 0.0
+        for side in range(2):
+            size = counts[side].sum()
+            for d in range(k):
+                c = counts[side, d]
+                information += c * (
+                    logs[c] + logs[n] - logs[size] - logs[counts[0, d] + counts[1, d]]
+                )
+        total += max(information / n, 0.0)
+    return total / n
