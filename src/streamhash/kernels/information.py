@@ -245,38 +245,52 @@ def _weights(
     return information, weights
 
 
-def code_information(codes: NDArray[np.uint8], same: Bools, n_bits: int) -> float:
+def code_information(
+    codes: NDArray[np.uint8],
+    same: Bools,
+    n_bits: int,
+    *,
+    queries: NDArray[np.uint8] | None = None,
+) -> float:
     """Return the mean mutual information of packed codes (n, bytes) and neighbourhood (n, n).
 
     Of each item's distances to all, in k bins with k − 1 and k in the last; an item is its own
-    neighbour. In bits; what is below zero by rounding is zero.
+    neighbour. In bits; what is below zero by rounding is zero. With queries (m, bytes), of their
+    distances to the items instead, and their neighbourhood (m, n).
     """
-    n = len(codes)
-    words = np.zeros((n, -(-codes.shape[1] // 8) * 8), np.uint8)
+    logs = _log(np.arange(len(codes) + 1, dtype=np.float64))  # of every count there can be
+    words = _as_words(codes)
+    if queries is None:
+        return float(
+            _mean_information(words, words, same | np.eye(len(same), dtype=bool), n_bits, logs)
+        )
+    return float(_mean_information(_as_words(queries), words, same, n_bits, logs))
+
+
+def _as_words(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    words = np.zeros((len(codes), -(-codes.shape[1] // 8) * 8), np.uint8)
     words[:, : codes.shape[1]] = codes
-    logs = _log(np.arange(n + 1, dtype=np.float64))  # of every count there can be
-    return float(_mean_information(words.view(np.uint64), same, n_bits, logs))
+    return words.view(np.uint64)
 
 
 @kernel
-def _mean_information(words: Any, same: Any, k: int, logs: Any) -> float:
-    """Σ c (log c + log n − log c₊ − log c_d) / n of an item: its counts c by side and distance."""
-    n, total = len(words), 0.0
+def _mean_information(queries: Any, items: Any, same: Any, k: int, logs: Any) -> float:
+    """Σ c (log c + log n − log c₊ − log c_d) / n of a query: its counts c by side and distance."""
+    n, total = len(items), 0.0
     counts = np.zeros((2, k), np.int64)  # of far and near items at each distance
-    for i in range(n):
+    for i in range(len(queries)):
         counts[:] = 0
         for j in range(n):
             distance = 0
-            for w in range(words.shape[1]):
-                distance += int(bits_in(words[i, w] ^ words[j, w]))
-            counts[int(same[i, j] or i == j), min(distance, k - 1)] += 1
+            for w in range(items.shape[1]):
+                distance += int(bits_in(queries[i, w] ^ items[j, w]))
+            counts[int(same[i, j]), min(distance, k - 1)] += 1
         information = 0.0
         for side in range(2):
             size = counts[side].sum()
             for d in range(k):
                 c = counts[side, d]
-                information += c * (
-                    logs[c] + logs[n] - logs[size] - logs[counts[0, d] + counts[1, d]]
-                )
+                all_d = counts[0, d] + counts[1, d]
+                information += c * (logs[c] + logs[n] - logs[size] - logs[all_d])
         total += max(information / n, 0.0)
-    return total / n
+    return total / len(queries)

@@ -105,10 +105,11 @@ class Collection(State):
         vectors : "float32" or "float16"
             How vectors are stored; what is learned and encoded is what is stored.
         refresh : "gain", "gain=BITS", "manual" or a number of items
-            When to refresh by itself: when it pays, or every so many learned items. The first model
-            serves as soon as there is one, in any case.
+            When to refresh by itself: when it pays (``BITS`` of information are what encoding an
+            item anew is worth, 0.0005 if not given), or every so many learned items. The first
+            model serves as soon as there is one, in any case.
         reservoir_size : int
-            Items in the sample on which the gain is measured.
+            Items in the sample that labelled items ask, to measure the gain.
         random_state : int or None
             Seed of the sample.
         background : bool
@@ -509,12 +510,11 @@ class Collection(State):
             raise error
 
     def gain(self) -> float | None:
-        """Return by how many bits of information the learner beats the serving model.
+        """Return by how many bits of information the learner beat the serving model.
 
-        Measured on the sample; None where nothing can be said.
+        Measured on the last labelled items, before they were learned; None while no model serves.
         """
-        view = self._view
-        return None if view.model is None else self._learner.gain(view.model)
+        return None if self._view.model is None else self._learner.gain_
 
     def is_refresh_due(self) -> bool:
         """Whether the collection would refresh by itself now."""
@@ -526,13 +526,11 @@ class Collection(State):
         if self._pending() is not None:
             return self._policy != Policy()
         since = learner.n_learned_ - self._learned_by_serving()
-        return self._policy.is_due(
-            since, self.gain() if self._policy.threshold is not None else None
-        )
+        return self._policy.is_due(since, learner.missed_, len(view.directory))
 
     def _learned_by_serving(self) -> int:
-        refreshes = self._learner.monitor_.refreshes_
-        return int(refreshes[-1]["learned"]) if refreshes else 0
+        last = self._learner.monitor_.last_refresh
+        return 0 if last is None else int(last["learned"])
 
     def _look_after(self) -> None:
         """Refresh if it is due, and tidy up."""

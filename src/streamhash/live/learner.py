@@ -40,6 +40,12 @@ class Learner(Streaming):
         Items that wait.
     n_learned_ : int
         Items learned here.
+    gain_ : float, or None while no other model serves
+        Bits of information by which this model beat the serving one on the last stage.
+    missed_ : float
+        The gain of every item that came since the serving model serves, summed up: bits.
+    n_items_ : int
+        Items in the collection at the last stage.
     """
 
     rules = {"reservoir_size": Whole(2), "random_state": Maybe(Whole(0))}  # noqa: RUF012
@@ -62,6 +68,9 @@ class Learner(Streaming):
         self.waiting_rows_: Matrix | None = None
         self.waiting_labels_: list[Any] = []
         self.n_learned_ = 0
+        self.gain_: float | None = None
+        self.missed_ = 0.0
+        self.n_items_ = 0
 
     def copy(self) -> "Learner":
         """Return a twin to learn with; nothing that this one holds is written to."""
@@ -78,11 +87,20 @@ class Learner(Streaming):
         """Items that wait for their stage to be full."""
         return len(self.waiting_labels_)
 
-    def learn(self, X: Matrix, labels: list[Any], *, all_now: bool = False) -> int:
+    def learn(
+        self,
+        X: Matrix,
+        labels: list[Any],
+        *,
+        serving: OnlineHasher | None = None,
+        n_items: int = 0,
+        all_now: bool = False,
+    ) -> int:
         """Learn from rows and their labels; return how many were learned.
 
         What does not fill a stage waits, unless all are to be learned now. Labels may be None
-        where the method needs none.
+        where the method needs none. Before they are learned, rows tell which model serves better
+        a collection of ``n_items``: this one or the ``serving`` one.
         """
         rows = X if self.waiting_rows_ is None else np.concatenate([self.waiting_rows_, X])
         names = [*self.waiting_labels_, *labels]
@@ -91,6 +109,9 @@ class Learner(Streaming):
         if n:
             known = [i for i, name in enumerate(names[:n]) if name is not None]
             y = as_labels([names[i] for i in known])
+            if serving is not None and known:
+                self._weigh(rows[known], y, serving, max(n, n_items - self.n_items_))
+            self.n_items_ = n_items
             self.hasher_.partial_fit(rows[:n], y if self.hasher_.needs_labels else None)
             if known:
                 self.reservoir_.take(rows[known], y)
@@ -104,20 +125,30 @@ class Learner(Streaming):
             return 0
         return self.learn(self.waiting_rows_[:0], [], all_now=True)
 
-    def gain(self, serving: OnlineHasher) -> float | None:
-        """Return by how many bits of information on the sample this model beats another.
+    def _weigh(self, X: Matrix, y: NDArray[Any], serving: OnlineHasher, n: int) -> None:
+        """Measure the gain on rows that were not learned yet, and count it for ``n`` items.
 
-        None where nothing can be said: no sample yet, or none with labels. Zero where both give
-        every item of the sample the same code: then nothing would change.
+        The rows are queries: they are like those to come, also after a change. What they are asked
+        about is the sample: it is like all that is stored, however old.
         """
         sample = self.reservoir_
         if not hasattr(sample, "rows_") or sample.labels is None or not self.is_ready:
-            return None
-        new, old = self.hasher_.transform(sample.rows), serving.transform(sample.rows)
-        if np.array_equal(new, old):
-            return 0.0
-        same, k = neighbours(sample.labels, sample.labels), self.hasher_.n_bits
-        return code_information(new, same, k) - code_information(old, same, k)
+            return
+        step = -(-len(X) // self.reservoir_size)  # of a large piece, as many as in the sample
+        same = neighbours(sample.classes_.number(y[::step]), sample.labels)
+        told = [
+            code_information(
+                model.transform(sample.rows), same, model.n_bits, queries=model.transform(X[::step])
+            )
+            for model in (self.hasher_, serving)
+        ]
+        self.gain_ = told[0] - told[1]
+        self.missed_ = max(0.0, self.missed_ + n * self.gain_)
+
+    def served(self, event: dict[str, Any], flips: NDArray[np.float64] | None) -> None:
+        """Take note that this model serves now."""
+        self.gain_, self.missed_ = 0.0, 0.0
+        self.monitor_.refreshed(event, flips)
 
     def balance(self, serving: OnlineHasher) -> float:
         """Return the mean over bits of 1 − |2 share of ones − 1|, on the sample: 1 is best."""

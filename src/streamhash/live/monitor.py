@@ -16,6 +16,10 @@ from streamhash.parameters import Number, Whole
 __all__ = ["Monitor"]
 
 COLUMNS = ("time", "items", "labelled", "model", "precision", "balance", "gain")
+# A new serving model: when, by what, over how many items, and the share of bits that it changed.
+EVENT = ("time", "model", "learned", "labelled", "items", "seconds", "gain", "flips")
+COUNTS = {"model", "learned", "labelled", "items"}
+EVENTS = 4096  # refreshes that are remembered
 
 
 class Monitor(Streaming):
@@ -41,8 +45,10 @@ class Monitor(Streaming):
         The curve: ``COLUMNS``.
     drifts_ : list of dict
         Alarms: when, after how many labelled items, and the recent precision before.
-    refreshes_ : list of dict
-        What each change of the serving model was, as the collection noted it.
+    refreshes_ : array (n, 8)
+        The last changes of the serving model: ``EVENT``.
+    flips_ : array (k,), or None
+        Share of the items' codes in which the last refresh changed each bit.
     """
 
     rules = {  # noqa: RUF012
@@ -69,7 +75,8 @@ class Monitor(Streaming):
         self.recent_, self.n_answers_, self.sum_answers_ = math.nan, 0, 0.0
         self.n_since_alarm_, self.mean_since_alarm_, self.shortfall_, self.least_ = 0, 0.0, 0.0, 0.0
         self.drifts_: list[dict[str, Any]] = []
-        self.refreshes_: list[dict[str, Any]] = []
+        self.refreshes_ = np.empty((0, len(EVENT)))
+        self.flips_: NDArray[np.float64] | None = None
 
     def answers(self, precisions: NDArray[np.float64], *, time: float, labelled: int) -> None:
         """Take note of the precision of each query of a batch, in its order."""
@@ -108,10 +115,30 @@ class Monitor(Streaming):
         row = [values[name] for name in COLUMNS]
         self.points_ = np.vstack([self.points_, row])
 
-    def refreshed(self, event: dict[str, Any]) -> None:
-        """Take note of a new serving model."""
-        self.refreshes_ = [*self.refreshes_, event]
+    def refreshed(self, event: dict[str, Any], flips: NDArray[np.float64] | None) -> None:
+        """Take note of a new serving model, and of the share of items whose code has each flip."""
+        values = {**event, "flips": None if flips is None else flips.mean()}
+        row = [math.nan if values[name] is None else float(values[name]) for name in EVENT]
+        self.refreshes_ = np.vstack([self.refreshes_, row])[-EVENTS:]
+        self.flips_ = flips
+
+    @property
+    def refreshes(self) -> list[dict[str, Any]]:
+        """The refreshes, a dict each; what is not known is None."""
+        return [_as_event(row) for row in self.refreshes_.tolist()]
+
+    @property
+    def last_refresh(self) -> dict[str, Any] | None:
+        """The last of them."""
+        return _as_event(self.refreshes_[-1].tolist()) if len(self.refreshes_) else None
 
     def series(self) -> list[dict[str, float]]:
         """Return the curve, a dict a point."""
         return [dict(zip(COLUMNS, row, strict=True)) for row in self.points_.tolist()]
+
+
+def _as_event(row: list[float]) -> dict[str, Any]:
+    event: dict[str, Any] = dict(zip(EVENT, row, strict=True))
+    for name, value in event.items():
+        event[name] = None if math.isnan(value) else int(value) if name in COUNTS else value
+    return event

@@ -6,45 +6,47 @@ from streamhash.errors import InputError
 
 __all__ = ["Policy"]
 
-THRESHOLD = 0.02  # bits of information
+PRICE = 0.0005  # bits of information that encoding an item anew is worth
 
 
 class Policy(NamedTuple):
     """When to encode all items anew: by hand, after every so many learned items, or when it pays.
 
-    It pays when the learner's codes of the sample tell more about the labels than those of the
-    serving model, by more than ``threshold`` bits (methods of Cakir et al., ICCV 2017).
+    Every labelled item asks both models before it is learned; the bits of information by which the
+    learner's answers beat those of the serving model are summed up, for each item that came. It
+    pays when the sum exceeds ``price`` bits for every item that would be encoded anew: so a small
+    collection refreshes soon, a large one when the gain is large or lasts.
     """
 
     every: int | None = None  # learned items
-    threshold: float | None = None  # bits
+    price: float | None = None  # bits an item
 
     @classmethod
     def parse(cls, text: Any, *, place: str) -> "Policy":
-        """Read "manual", "gain", "gain=0.05", or a number of items."""
+        """Read "manual", "gain", "gain=0.0005", or a number of items."""
         try:
             if text == "manual":
                 return cls()
             if isinstance(text, str) and text.partition("=")[0] == "gain":
-                policy = cls(threshold=float(text.partition("=")[2] or THRESHOLD))
+                policy = cls(price=float(text.partition("=")[2] or PRICE))
             else:
                 policy = cls(every=int(text))
         except (TypeError, ValueError):
             policy = cls(every=0)
-        if policy.every is not None and policy.every < 1:
+        if policy.every == 0 or not all(value is None or value > 0 for value in policy):
             raise InputError(
                 f'{place}: refresh={text!r} must be "gain", "gain=BITS", "manual", or a number of '
                 "items from 1 up."
             )
         return policy
 
-    def is_due(self, n_learned: int, gain: float | None) -> bool:
-        """Whether to refresh, so many items after the last time."""
+    def is_due(self, n_learned: int, missed: float, n_items: int) -> bool:
+        """Whether to refresh so many items, after so much was learned and missed since."""
         if self.every is not None:
             return n_learned >= self.every
-        return self.threshold is not None and gain is not None and gain > self.threshold
+        return self.price is not None and missed > self.price * n_items
 
     def __str__(self) -> str:
         if self.every is not None:
             return str(self.every)
-        return "manual" if self.threshold is None else f"gain={self.threshold:g}"
+        return "manual" if self.price is None else f"gain={self.price:g}"

@@ -83,7 +83,7 @@ class Refresh:
         collection._settle()
         with uninterrupted():
             store.join_fragments("items")
-        gain = None if view.model is None else learner.gain(view.model)
+        gain = None if view.model is None else learner.gain_
         facts = {
             "made": time.time(),
             "learned": learner.n_learned_,
@@ -157,18 +157,18 @@ class Refresh:
                 self.results[fragment.fragment_id] = result
         there = {each.fragment_id: self.results[each.fragment_id] for each in fragments}
         learner = collection._learner.copy()
-        learner.monitor_.refreshed(self._event(model, there))
+        rows = sum(result["rows"] for result in there.values())
+        changed = np.sum([result["flips"] for result in there.values()], axis=0) / max(rows, 1)
+        flips = changed if model.number > 1 and rows else None
+        learner.served(self._event(model, rows), flips)
         with collection._storing(learner, items=1):
             store.commit_codes(model.number, code_bytes(hasher.n_bits), there, schema)
             collection._view = advance(collection._view, store)
-        collection.encoded_items += sum(result["rows"] for result in there.values())
-        collection.encoded_items -= self.n_resumed
+        collection.encoded_items += rows - self.n_resumed
         self._show()
 
-    def _event(self, model: Model, results: dict[int, Result]) -> dict[str, Any]:
+    def _event(self, model: Model, rows: int) -> dict[str, Any]:
         """Return what the history says of this refresh."""
-        rows = sum(result["rows"] for result in results.values())
-        flips = np.sum([result["flips"] for result in results.values()], axis=0) / max(rows, 1)
         return {
             "model": model.number,
             "time": time.time(),
@@ -177,7 +177,6 @@ class Refresh:
             "items": rows,
             "seconds": time.monotonic() - self.start,
             "gain": model.facts["gain"],
-            "flips": np.round(flips, 4).tolist() if model.number > 1 and rows else None,
         }
 
     def _tidy(self) -> None:

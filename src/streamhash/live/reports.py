@@ -26,14 +26,14 @@ class History(NamedTuple):
 def describe_history(collection: "Collection") -> History:
     """Return the history of a collection."""
     monitor = collection._learner.monitor_
-    return History(monitor.refreshes_, monitor.drifts_, monitor.series())
+    return History(monitor.refreshes, monitor.drifts_, monitor.series())
 
 
 def describe_status(collection: "Collection") -> dict[str, Any]:
     """Return how a collection does."""
     view, learner, store = collection._view, collection._learner, collection._store
     monitor = learner.monitor_
-    last = monitor.refreshes_[-1] if monitor.refreshes_ else None
+    last = monitor.last_refresh
     return {
         "address": store.address,
         "items": len(view.directory),
@@ -60,6 +60,8 @@ def describe_status(collection: "Collection") -> dict[str, Any]:
             "running": collection._refreshing.locked(),
             "interrupted": collection._pending() is not None,
             "gain": collection.gain(),
+            "missed": learner.missed_,
+            "worth": _worth(collection),
             "cost_items": len(view.directory),
             "cost_seconds": _cost(collection, last),
             "error": None if collection._refresh_error is None else str(collection._refresh_error),
@@ -72,9 +74,15 @@ def describe_status(collection: "Collection") -> dict[str, Any]:
         },
         "codes": {
             "ones": _share_of_ones(collection),
-            "flips": None if last is None else last["flips"],
+            "flips": None if monitor.flips_ is None else np.round(monitor.flips_, 4).tolist(),
         },
     }
+
+
+def _worth(collection: "Collection") -> float | None:
+    """What a refresh is worth in parts of what it costs: from 1 on it is due."""
+    price, items = collection._policy.price, len(collection._view.directory)
+    return collection._learner.missed_ / (price * items) if price and items else None
 
 
 def _cost(collection: "Collection", last: dict[str, Any] | None) -> float:

@@ -39,12 +39,18 @@ def teach(
         precisions = _precisions(view, codes[known], [labels[i] for i in known], own)
         labelled = view.directory.n_labelled + len(known)
         learner.monitor_.answers(precisions, time=now, labelled=labelled)
-    learned = learner.learn(rows[taught].astype(np.float32), [labels[i] for i in taught])
+    n_items = len(view.directory) + (0 if keys is not None else len(rows))
+    learned = learner.learn(
+        rows[taught].astype(np.float32),
+        [labels[i] for i in taught],
+        serving=view.model,
+        n_items=n_items,
+    )
     if learned and view.model is not None:
-        gain = learner.gain(view.model)
+        gain = learner.gain_
         learner.monitor_.point(
             time=now,
-            items=len(view.directory) + (0 if keys is not None else len(rows)),
+            items=n_items,
             labelled=view.directory.n_labelled + len(known),
             model=view.number,
             precision=learner.monitor_.recent_,
