@@ -21,9 +21,7 @@ __all__ = ["Result", "encode_fragment", "encode_fragments", "encode_part", "is_o
 
 ROWS = 8192  # read, encoded and written at a time
 
-Result = dict[
-    str, Any
-]  # fragment: its metadata, rows, flips: bits that changed, by bit, made: when
+Result = dict[str, Any]  # fragment: its metadata; rows; flips, bit by bit; when it was made
 
 
 def encode_fragments(
@@ -34,11 +32,15 @@ def encode_fragments(
     done: Callable[[int, Result], None],
 ) -> None:
     """Encode fragments with a model, calling ``done`` with each as it is ready."""
-    work = (store.address, store.options, store.version("items"), number)
+    version = store.version("items")
     if executor is None:
+        items, model = _opened(store, version, number)
         for fragment in fragments:
-            done(fragment, encode_fragment(*work, fragment))
+            with store.told("items"):
+                result, _ = encode_part(items.get_fragment(fragment), number, model)
+            done(fragment, result)
         return
+    work = (store.address, store.options, version, number)
     tasks: dict[Future[Result], int] = {
         executor.submit(encode_fragment, *work, fragment): fragment for fragment in fragments
     }
@@ -55,10 +57,14 @@ def encode_fragment(
 ) -> Result:
     """Write the codes of one fragment's items by a model, as a new column; return what it is."""
     store = Store(address, options)
-    items = store.dataset("items").checkout_version(version)
-    model = store.read_model(number).hasher()
+    items, model = _opened(store, version, number)
     with store.told("items"):
         return encode_part(items.get_fragment(fragment), number, model)[0]
+
+
+def _opened(store: Store, version: int, number: int) -> tuple[Any, OnlineHasher]:
+    """Return the items as they were at a version, and a model."""
+    return store.dataset("items").checkout_version(version), store.read_model(number).hasher()
 
 
 def encode_part(fragment: Any, number: int, model: OnlineHasher) -> tuple[Result, Any]:
