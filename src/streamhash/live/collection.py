@@ -199,6 +199,8 @@ class Collection(State):
     @property
     def n_features(self) -> int | None:
         """Length of the vectors, None while it is not known."""
+        if self._view.model is not None:  # no look at the store, which others may be changing
+            return int(self._view.model.n_features_in_)
         if self._store.has_items:
             return int(self._store.dataset("items").schema.field("vector").type.list_size)
         return getattr(self._learner.hasher_, "n_features_in_", None)
