@@ -79,9 +79,12 @@ class Monitor(Streaming):
         self.flips_: NDArray[np.float64] | None = None
 
     def answers(self, precisions: NDArray[np.float64], *, time: float, labelled: int) -> None:
-        """Take note of the precision of each query of a batch, in its order."""
+        """Take note of the precision of each query of a batch, in its order.
+
+        ``labelled`` is how many labelled items there are, those of the batch with them.
+        """
         keep = 0.5 ** (1 / self.half_life)
-        for value in precisions.tolist():
+        for at, value in enumerate(precisions.tolist(), labelled - len(precisions) + 1):
             self.n_answers_ += 1
             self.sum_answers_ += value
             # Until a half-life has passed, the plain mean: the first answers count no more.
@@ -89,7 +92,7 @@ class Monitor(Streaming):
             before = 0.0 if math.isnan(self.recent_) else self.recent_
             self.recent_ = before + weight * (value - before)
             if self._alarmed(value):
-                drift = {"time": time, "labelled": labelled, "precision": self.recent_}
+                drift = {"time": time, "labelled": at, "precision": self.recent_}
                 self.drifts_ = [*self.drifts_, drift]
 
     def _alarmed(self, value: float) -> bool:
