@@ -21,7 +21,7 @@ def piece(n, classes, seed):
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("manual", "manual"), ("gain", "gain=0.0005"), ("gain=2", "gain=2"), (7, "7")],
+    [("manual", "manual"), ("gain", "gain=0.001"), ("gain=2", "gain=2"), (7, "7")],
 )
 def test_a_policy_is_read_and_said(text, said):
     policy = Policy.parse(text, place="test")
@@ -91,9 +91,9 @@ def test_a_collection_refreshes_after_a_change_and_hardly_without(tmp_path):
         refreshes = items.history().refreshes
         status = items.status()["refresh"]
     assert len(before) <= 8
-    assert sum(event["items"] for event in refreshes) < 100 * 30 * 31 / 2 / 4  # of every batch
+    assert sum(event["items"] for event in refreshes) < 100 * 30 * 31 / 2 / 5  # of every batch
     assert any(2000 < event["items"] <= 2500 for event in refreshes)
-    assert status["worth"] == pytest.approx(status["missed"] / (0.0005 * 3000))
+    assert status["worth"] == pytest.approx(status["missed"] / (0.001 * 3000))
     assert status["due"] is False
 
 

@@ -106,7 +106,7 @@ class Collection(State):
             How vectors are stored; what is learned and encoded is what is stored.
         refresh : "gain", "gain=BITS", "manual" or a number of items
             When to refresh by itself: when it pays (``BITS`` of information are what encoding an
-            item anew is worth, 0.0005 if not given), or every so many learned items. The first
+            item anew is worth, 0.001 if not given), or every so many learned items. The first
             model serves as soon as there is one, in any case.
         reservoir_size : int
             Items in the sample that labelled items ask, to measure the gain.

@@ -6,7 +6,7 @@ from streamhash.errors import InputError
 
 __all__ = ["Policy"]
 
-PRICE = 0.0005  # bits of information that encoding an item anew is worth
+PRICE = 0.001  # bits of information that encoding an item anew is worth
 
 
 class Policy(NamedTuple):
@@ -23,7 +23,7 @@ class Policy(NamedTuple):
 
     @classmethod
     def parse(cls, text: Any, *, place: str) -> "Policy":
-        """Read "manual", "gain", "gain=0.0005", or a number of items."""
+        """Read "manual", "gain", "gain=0.001", or a number of items."""
         try:
             if text == "manual":
                 return cls()
