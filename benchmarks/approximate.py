@@ -3,7 +3,11 @@
 64-bit codes in a thousand groups, each bit of a group's centre flipped with probability 1/8; the
 queries are drawn likewise. Tie recall is the share of found items that are no farther than the
 true k-th. One thread each, all in one run, rounds interleaved, the least processor time of each.
-A million codes, or ten with ``--large``.
+A million codes, then ten million.
+
+    python benchmarks/approximate.py [--quick]
+
+``--quick`` takes the million only.
 """
 
 import sys
@@ -85,4 +89,7 @@ def main(n_items: int) -> None:
 
 
 if __name__ == "__main__":
-    main(10_000_000 if "--large" in sys.argv[1:] else 1_000_000)
+    main(1_000_000)
+    if "--quick" not in sys.argv:
+        print()
+        main(10_000_000)

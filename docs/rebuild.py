@@ -187,10 +187,15 @@ def seconds() -> str:
     return markdown([f"CPU s on {machine}", *HEAD], body)
 
 
-def benchmark(name: str) -> str:
+def printed(name: str) -> str:
     """What a benchmark printed, kept in results/benchmarks."""
     text = (ROOT / "results" / "benchmarks" / f"{name}.txt").read_text(encoding="utf-8")
-    return f"```text\n{text.strip()}\n```"
+    return text.strip()
+
+
+def benchmark(name: str) -> str:
+    """What a benchmark printed, as it is."""
+    return f"```text\n{printed(name)}\n```"
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -218,7 +223,8 @@ FIGURES = ("precision", "curve", "auc", "unseen")
 
 
 def draw() -> None:
-    """Draw the README's figure, quality against instances seen, and those of the paper."""
+    """Draw the README's figure, quality against instances seen, those of the paper, and search."""
+    from charts import draw_search, read_search
     from streamhash.bench.report.figures import draw_curves
     from streamhash.bench.report.panels import draw_comparison
     from streamhash.bench.report.picture import save_png
@@ -226,6 +232,7 @@ def draw() -> None:
     found = lines("mnist")
     folder = ROOT / "docs" / "figures"
     folder.mkdir(exist_ok=True)
+    save_png(draw_search(read_search(printed("search"))), folder / "search.png", dpi=150)
     wanted = [found["sdoh"][KERNEL], *(found[name]["default"] for name in METHODS if name in found)]
     save_png(draw_curves([by_bits[32] for by_bits in wanted]), folder / "mnist-defaults.png")
     for name in experiment_names():

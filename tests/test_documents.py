@@ -71,6 +71,18 @@ def test_tables_are_those_of_the_rows():
     assert done.returncode == 0, f"run python docs/rebuild.py: {done.stdout}{done.stderr}"
 
 
+def test_the_chart_of_search_reads_every_ratio(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    from charts import read_search
+
+    text = (ROOT / "results" / "benchmarks" / "search.txt").read_text(encoding="utf-8")
+    measured = read_search(text)
+    assert len(measured) == len(re.findall(r"\([\d.]+\)$", text, re.MULTILINE)) > 40
+    faiss = {one[:4] for one in measured if one.peer == "faiss"}
+    assert faiss == {one[:4] for one in measured if one.peer == "streamhash"}
+    assert all(one.ratio == 1 for one in measured if one.peer == "streamhash")
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document):
     for target in re.findall(r"\]\(([^)#]+)", document.read_text(encoding="utf-8")):
