@@ -17,6 +17,7 @@ from streamhash.cli import (
     report,
     reproduce,
     search,
+    serve,
     tune,
 )
 from streamhash.cli._group import OneLineErrors
@@ -30,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (demo, bench, reproduce, tune, report, methods, fit, encode, search, evaluate):
+for verb in (demo, bench, reproduce, tune, report, methods, fit, encode, search, evaluate, serve):
     app.command(verb.__name__.rpartition(".")[2])(verb.run)
 app.add_typer(data.app, name="data")
 app.add_typer(live.app, name="live")

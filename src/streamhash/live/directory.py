@@ -121,6 +121,11 @@ class Directory:
         number = self._arrays.labels[place]
         return None if number == NO_LABEL else self._label_names[number]
 
+    def labels_at(self, keys: Integers) -> list[Any]:
+        """The labels of keys, None where there is none."""
+        names = self.label_names
+        return [None if n == NO_LABEL else names[n] for n in self.labels_of(keys).tolist()]
+
     def label_number(self, label: Any) -> int:
         """The number of a label, NO_LABEL if no item ever had it."""
         return self._numbers.get(label, NO_LABEL)

@@ -1,0 +1,165 @@
+"""Answers with all that a service tells: which model, the queries' codes, and what was found."""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamhash.codes import Codes
+from streamhash.live.directory import Directory
+from streamhash.live.inputs import from_json
+from streamhash.live.store import Store
+from streamhash.search.ids import MISSING
+
+if TYPE_CHECKING:
+    from streamhash.live.collection import Collection
+
+__all__ = [
+    "Answer",
+    "MetadataReader",
+    "ask",
+    "items_of",
+    "list_items",
+    "vectors_of_keys",
+    "without_own",
+]
+
+Integers = NDArray[np.int64]
+
+KEPT = 100_000  # items whose metadata are remembered
+
+
+class Answer(NamedTuple):
+    """What a search found, all of it by one model."""
+
+    model: int
+    codes: Codes  # (n, bytes), of the queries
+    distances: NDArray[np.int32]  # (n, k)
+    keys: Integers  # (n, k), -1 where there are no more items
+    directory: Directory  # that the keys belong to
+
+    def rows(self, start: int, stop: int, k: int) -> "Answer":
+        """Return the answer to some of the queries, with fewer neighbours."""
+        return self._replace(
+            codes=self.codes[start:stop],
+            distances=self.distances[start:stop, :k],
+            keys=self.keys[start:stop, :k],
+        )
+
+    def ids(self) -> NDArray[Any]:
+        """The ids found, (n, k); -1 (None among strings) where there are no more items."""
+        there = self.keys >= 0
+        missing = MISSING[self.directory.kind]
+        if not there.any():
+            return np.full(self.keys.shape, missing, object if missing is None else np.int64)
+        ids = self.directory.ids_of(np.where(there, self.keys, self.keys[there][0]))
+        ids[~there] = missing
+        return ids
+
+    def labels(self) -> list[list[Any]]:
+        """The labels of what was found, None for no label; rows end where there are no more."""
+        return [self.directory.labels_at(row[row >= 0]) for row in self.keys]
+
+
+def ask(collection: "Collection", rows: NDArray[np.float32], k: int) -> Answer:
+    """Search for checked rows."""
+    collection._follow()
+    view = collection._view
+    if view.model is None or view.index is None:
+        raise collection._not_ready("search")
+    codes = view.model.transform(rows)
+    distances, keys = view.index.search(codes, k)
+    return Answer(view.number, codes, distances, keys, view.directory)
+
+
+def without_own(answer: Answer, own: Integers) -> Answer:
+    """Leave each query out of its own neighbours, of which there is one too many."""
+    drop = answer.keys == own[:, None]
+    drop[~drop.any(axis=1), -1] = True
+    shape = (len(own), answer.keys.shape[1] - 1)
+    return answer._replace(
+        distances=answer.distances[~drop].reshape(shape), keys=answer.keys[~drop].reshape(shape)
+    )
+
+
+def items_of(collection: "Collection", ids: Sequence[Any]) -> tuple[Integers, NDArray[np.float32]]:
+    """Return the keys and the vectors of items by their ids, in that order."""
+    collection._follow()
+    with collection._writing:
+        _, found = collection._find(ids, "search")
+        keys = collection._view.directory.keys_at(found)
+        return keys, collection._vectors(keys).astype(np.float32, copy=False)
+
+
+def vectors_of_keys(
+    collection: "Collection", choose: Callable[[Integers], Integers]
+) -> tuple[Integers, NDArray[np.float32], Directory]:
+    """Return keys chosen among all, their vectors, and the directory that they belong to."""
+    collection._follow()
+    with collection._writing:
+        directory = collection._view.directory
+        keys = choose(directory.keys_at(directory.places))
+        if len(keys) == 0:
+            return keys, np.empty((0, collection.n_features or 0), np.float32), directory
+        return keys, collection._vectors(keys).astype(np.float32, copy=False), directory
+
+
+def list_items(
+    collection: "Collection", offset: int, limit: int, *, newest: bool
+) -> tuple[int, Integers, list[Any], list[Any]]:
+    """Return how many items there are, and the keys, ids and labels of some, as they were added."""
+    collection._follow()
+    directory = collection._view.directory
+    places = directory.places
+    total = len(places)
+    chosen = (places[::-1] if newest else places)[offset : offset + limit]
+    keys = directory.keys_at(chosen)
+    return total, keys, directory.ids_of(keys).tolist(), directory.labels_at(keys)
+
+
+class MetadataReader:
+    """Reads metadata by key, beside a collection and without waiting for those who write to it.
+
+    A key's metadata never change, so what was read once is kept. It has the files open for itself;
+    what it has open may be older than the collection, and is renewed when a key is not found.
+    """
+
+    def __init__(self, collection: "Collection") -> None:
+        self._collection = collection
+        self._store: Store | None = None
+        self._known: dict[int, Any] = {}
+        self._reading = threading.Lock()
+
+    def __call__(self, keys: Integers) -> dict[int, Any]:
+        """Return the metadata of these keys, as far as there are any."""
+        wanted = set(keys.ravel().tolist()) - {-1}
+        known = self._known
+        missing = [key for key in wanted if key not in known]
+        if missing:
+            with self._reading:
+                if len(known) + len(missing) > KEPT:
+                    known = self._known = {key: known[key] for key in wanted if key in known}
+                known.update(self._read(missing))
+        return {key: known.get(key) for key in wanted}
+
+    def _read(self, keys: list[int]) -> dict[int, Any]:
+        if self._store is not None:
+            try:
+                found = self._read_now(self._store, keys)
+            except (OSError, ValueError):  # its files were deleted: it was too old
+                found = {}
+            if len(found) == len(keys):
+                return found
+        store = self._collection._store
+        self._store = Store(store.address, store.options)
+        return self._read_now(self._store, keys)
+
+    @staticmethod
+    def _read_now(store: Store, keys: list[int]) -> dict[int, Any]:
+        if not store.has_items:
+            return {}
+        table = store.read_items(["key", "metadata"], np.array(keys, np.int64))
+        texts = from_json(table["metadata"].to_pylist())
+        return dict(zip(table["key"].to_pylist(), texts, strict=True))

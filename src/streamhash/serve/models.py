@@ -1,0 +1,301 @@
+"""What requests and answers look like; the OpenAPI description is made from these."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+__all__ = [
+    "AddBody",
+    "AddOptions",
+    "Added",
+    "CompareBody",
+    "Comparison",
+    "Deleted",
+    "EncodeBody",
+    "EncodeOptions",
+    "Encoded",
+    "ErrorBody",
+    "Found",
+    "FullItem",
+    "FullItems",
+    "Health",
+    "HistoryBody",
+    "IdsBody",
+    "ItemList",
+    "LabelBody",
+    "Labelled",
+    "ModelFacts",
+    "Ready",
+    "RefreshBody",
+    "Refreshing",
+    "SearchBody",
+    "SearchOptions",
+    "StatusBody",
+]
+
+LARGEST = 2**63 - 1
+
+Number = Annotated[int, Field(ge=0, le=LARGEST)]
+Text = Annotated[str, StringConstraints(max_length=1000)]
+Id = Number | Text
+Label = Annotated[int, Field(ge=-LARGEST, le=LARGEST)] | Text
+Vector = Annotated[list[float], Field(min_length=1, title="Vector")]
+Vectors = Annotated[list[Vector], Field(min_length=1)]
+Ids = Annotated[list[Id], Field(min_length=1)]
+K = Annotated[int, Field(ge=1, le=LARGEST)]
+
+
+class _In(BaseModel):
+    """What comes in: nothing is guessed, nothing unknown is passed over."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class SearchOptions(_In):
+    """A search, beside the vectors."""
+
+    ids: Ids | None = Field(None, description="Ask with the vectors of these items.")
+    k: K = Field(10, description="Neighbours of each query.")
+    model: Number | None = Field(None, description="An older model, tried on a sample of items.")
+    metadata: bool = Field(True, description="Whether to answer with metadata.")
+
+
+class SearchBody(SearchOptions):
+    """Vectors, or ids of items, whose neighbours are asked for."""
+
+    vectors: Vectors | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "SearchBody":
+        if (self.vectors is None) == (self.ids is None):
+            raise ValueError("pass either vectors or ids")
+        return self
+
+
+class EncodeOptions(_In):
+    """Nothing beside the vectors."""
+
+
+class EncodeBody(EncodeOptions):
+    """Vectors to encode."""
+
+    vectors: Vectors
+
+
+class AddOptions(_In):
+    """Items to add, beside their vectors."""
+
+    ids: Ids | None = Field(None, description="One an item; null numbers them on.")
+    labels: list[Label | None] | None = Field(None, description="One an item, null for none.")
+    metadata: list[dict[str, Any] | None] | None = Field(None, description="One an item.")
+    existing: Literal["refuse", "skip", "replace"] = Field(
+        "refuse", description="What to do with ids that are there."
+    )
+
+
+class AddBody(AddOptions):
+    """Items to add."""
+
+    vectors: Vectors
+
+
+class LabelBody(_In):
+    """Labels of items that are there."""
+
+    ids: Ids
+    labels: list[Label | None]
+
+
+class IdsBody(_In):
+    """Items by their ids."""
+
+    ids: Ids
+
+
+class RefreshBody(_In):
+    """Whether the answer is to wait for the end."""
+
+    wait: bool = False
+
+
+class ByModel(_In):
+    """A model that serves or has served."""
+
+    model: Number
+
+
+class ByMethod(_In):
+    """A method, learned from the labelled items of the sample."""
+
+    method: str = Field(description="A name that `streamhash methods` lists.")
+
+
+class CompareBody(_In):
+    """The same queries by two models or methods."""
+
+    queries: Ids | Vectors
+    k: K = 10
+    left: ByModel | ByMethod
+    right: ByModel | ByMethod
+
+
+class ErrorFacts(BaseModel):
+    """A word for programs, and a sentence for people."""
+
+    code: str
+    message: str
+
+
+class ErrorBody(BaseModel):
+    """Every error."""
+
+    error: ErrorFacts
+
+
+class Neighbour(BaseModel):
+    """An item that was found."""
+
+    id: int | str
+    distance: int
+    label: int | str | None
+    metadata: dict[str, Any] | None
+
+
+class Found(BaseModel):
+    """What a search found."""
+
+    model: int
+    sample: int | None = Field(description="Items that were searched, where not all were.")
+    codes: list[str]
+    results: list[list[Neighbour]]
+
+
+class Side(BaseModel):
+    """What one side of a comparison found."""
+
+    model: int | None
+    method: str | None
+    codes: list[str]
+    results: list[list[Neighbour]]
+
+
+class Precision(BaseModel):
+    """Share of neighbours that have their query's label."""
+
+    left: float | None
+    right: float | None
+
+
+class Comparison(BaseModel):
+    """Both sides."""
+
+    sample: int
+    left: Side
+    right: Side
+    precision: Precision
+
+
+class ShortItem(BaseModel):
+    """An item of a list."""
+
+    id: int | str
+    label: int | str | None
+    metadata: dict[str, Any] | None
+
+
+class ItemList(BaseModel):
+    """Some items."""
+
+    total: int
+    items: list[ShortItem]
+
+
+class FullItem(ShortItem):
+    """All of an item."""
+
+    vector: list[float]
+    code: str | None
+
+
+class FullItems(BaseModel):
+    """Items in the order of the ids asked for."""
+
+    items: list[FullItem]
+
+
+class Encoded(BaseModel):
+    """Codes, and the model that made them."""
+
+    model: int
+    codes: list[str]
+
+
+class Added(BaseModel):
+    """How many items were stored."""
+
+    added: int
+
+
+class Labelled(BaseModel):
+    """How many items have got labels."""
+
+    labelled: int
+
+
+class Deleted(BaseModel):
+    """How many items were deleted."""
+
+    deleted: int
+
+
+class Refreshing(BaseModel):
+    """Whether a refresh goes on, or what it did."""
+
+    running: bool
+    changed: bool | None = None
+
+
+class Health(BaseModel):
+    """The process answers."""
+
+    status: Literal["ok"]
+
+
+class Ready(BaseModel):
+    """A model serves."""
+
+    ready: Literal[True]
+
+
+class ModelFacts(BaseModel):
+    """A model that serves or has served."""
+
+    model_config = ConfigDict(extra="allow")
+
+    number: int
+
+
+class HistoryBody(BaseModel):
+    """What has happened, the oldest first."""
+
+    refreshes: list[dict[str, Any]]
+    drifts: list[dict[str, Any]]
+    series: list[dict[str, float | None]]
+
+
+class StatusBody(BaseModel):
+    """How the collection does."""
+
+    model_config = ConfigDict(extra="allow")
+
+    items: int
+    labelled: int
+    bits: int
+    features: int | None
+    writable: bool
+    streamhash: str
+    learner: dict[str, Any]
+    serving: dict[str, Any]
+    refresh: dict[str, Any]
+    quality: dict[str, Any]
+    codes: dict[str, Any]
