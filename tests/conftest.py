@@ -1,0 +1,81 @@
+"""What several test files share: services in processes of their own."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MAIN = "from streamhash.cli import main; main()"
+
+
+class Service:
+    """A service that runs: ``streamhash serve PATH OPTIONS``, or another verb, on a free port."""
+
+    def __init__(self, *arguments, **environment):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", MAIN, *map(str, arguments), "--port", "0"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "STREAMHASH_THREADS": "2", **environment},
+        )
+        line = self.process.stdout.readline()
+        if " at http" not in line:
+            self.process.kill()
+            pytest.fail(f"the service did not start: {line}{self.process.communicate()[1]}")
+        self.url = line.split(" at ")[1].split("/ ")[0]
+        self.port = int(self.url.rpartition(":")[2])
+
+    def stop(self):
+        """End it as an operator would; return the exit code and what it said."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            out, err = self.process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+        return self.process.returncode, out, err
+
+
+@pytest.fixture(scope="session")
+def start_service():
+    started = []
+
+    def start(*arguments, **environment):
+        started.append(Service(*arguments, **environment))
+        return started[-1]
+
+    yield start
+    for service in started:
+        if service.process.poll() is None:
+            service.stop()
+
+
+@pytest.fixture(scope="session")
+def make_digits(tmp_path_factory):
+    """Make collections of the first digits, by whole numbers or by strings."""
+    from sklearn.datasets import load_digits
+
+    from streamhash import SDOH
+    from streamhash.live import Collection
+
+    X, y = load_digits(return_X_y=True)
+
+    def make(n=600, *, strings=False, labelled=True) -> Path:
+        path = tmp_path_factory.mktemp("served") / "digits"
+        hasher = SDOH(32, random_state=0)
+        with Collection.create(path, hasher, refresh="manual", reservoir_size=200) as items:
+            if n:
+                items.add(
+                    [f"a/{i}" for i in range(n)] if strings else range(n),
+                    X[:n],
+                    y[:n] if labelled else None,
+                    metadata=[{"image": {"width": 8, "height": 8}, "row": i} for i in range(n)],
+                )
+        return path
+
+    return make
