@@ -39,9 +39,9 @@ export function timeline() {
   let first = 0; // where the axis begins and ends
   let last = 1;
 
-  function draw(history, across, status) {
+  function draw(history, across) {
     const events = history.refreshes.map((each) => ({ ...each, flips: each.flips ? mean(each.flips) : null }));
-    shown = { points: history.series, events, drifts: history.drifts, across, status };
+    shown = { points: history.series, events, drifts: history.drifts, across };
     paint();
   }
 
@@ -52,6 +52,7 @@ export function timeline() {
     const places = [...points, ...events, ...drifts].map((each) => each[across]);
     first = Math.min(...places);
     last = Math.max(...places, first + 1);
+    last += (last - first) / 40; // so that what has just happened is seen
     const x = (value) => LEFT + ((value - first) / (last - first)) * (width - LEFT - RIGHT);
     let y = TOP;
     const parts = [];

@@ -7,6 +7,8 @@ import { labelOf, thumbnail } from "./items.js";
 import { emptiness } from "./search.js";
 import { counted, plain, share } from "./words.js";
 
+// As the command line names them; a test holds this list against the library's.
+export const METHODS = ["sdoh", "bsodh", "hmoh", "hcoh", "mihash", "osh", "adapthash", "okh", "frosh", "sketchhash", "itq", "pcah", "lsh"];
 const QUERIES = 8;
 const SIDES = ["left", "right"];
 
@@ -30,14 +32,13 @@ export function compareView(page) {
 
   /** Fill both lists of choices, and keep what was chosen. */
   async function fill(chosen) {
-    const [versions, methods] = await Promise.all([api.models(), api.methods().catch(() => [])]);
-    const numbers = versions.map(({ number }) => number).filter((number) => number <= page.status.serving.model);
+    const numbers = (await api.models()).map(({ number }) => number).filter((number) => number <= page.status.serving.model);
     models = page.status.serving.model;
     const groups = [
       { group: "Versions of the model", options: numbers.map((n) => [`model:${n}`, `Model ${n}${n === models ? " (serves)" : ""}`]).reverse() },
-      { group: "Methods", options: methods.map((name) => [`method:${name}`, name.toUpperCase()]) },
-    ].filter(({ options }) => options.length);
-    const usual = { left: numbers.length > 1 || methods.length === 0 ? `model:${numbers[0]}` : `method:${methods.includes("lsh") ? "lsh" : methods[0]}`, right: `model:${models}` };
+      { group: "Methods", options: METHODS.map((name) => [`method:${name}`, name.toUpperCase()]) },
+    ];
+    const usual = { left: numbers.length > 1 ? `model:${numbers[0]}` : "method:lsh", right: `model:${models}` };
     for (const side of SIDES) {
       const { select } = pickers[side];
       const before = chosen[side] ?? (select.value || usual[side]);
@@ -49,9 +50,8 @@ export function compareView(page) {
 
   /** Draw queries from all over the collection, those with labels first. */
   async function draw() {
-    const { items: total } = page.status;
-    const offset = Math.floor(Math.random() * Math.max(1, total - 100));
-    const { items } = await api.items(offset, Math.min(total, 100));
+    const offset = Math.floor(Math.random() * Math.max(1, page.status.items - 100));
+    const { items } = await api.newest(offset, 100);
     const order = items.map((item) => [item.label === null, Math.random(), item]).sort(([a, x], [b, y]) => a - b || x - y);
     queries = order.slice(0, QUERIES).map(([, , item]) => item);
   }
@@ -67,8 +67,9 @@ export function compareView(page) {
 
   async function start(parameters) {
     running?.abort();
-    const own = (running = new AbortController());
-    const { signal } = own;
+    running = new AbortController();
+    const { signal } = running;
+    results.replaceChildren(waiting("Asking both sides"));
     try {
       if (page.status === null) await page.ask();
       if (page.status.serving.model === 0 || page.status.items < 2) {
@@ -84,7 +85,6 @@ export function compareView(page) {
         queries = await Promise.all(parameters.ids.map((id) => there.get(id) ?? api.item(id, { signal })));
       } else if (queries.length === 0) await draw();
       if (signal.aborted) return;
-      results.replaceChildren(waiting("Asking both sides"));
       const answer = await api.compare({ queries: queries.map(({ id }) => id), k: Number(k.select.value), left: side(pickers.left.select.value), right: side(pickers.right.select.value) }, { signal });
       show(answer);
     } catch (error) {

@@ -2,38 +2,15 @@
 
 import { api } from "./api.js";
 import { el, notice, waiting } from "./elements.js";
+import { pictureOf } from "./pictures.js";
 import { count, plain } from "./words.js";
-
-const KEPT = 500; // pictures kept in memory
-const pictures = new Map(); // id -> promise of a picture, or of null where there is none
-
-// A picture is fetched rather than named in an <img>: requests of images carry no token. It is drawn
-// on a canvas, as the page's policy allows no addresses but the service's own.
-function picture(id) {
-  if (!pictures.has(id)) {
-    if (pictures.size >= KEPT) pictures.delete(pictures.keys().next().value);
-    const loaded = api.image(id).then(createImageBitmap);
-    pictures.set(id, loaded.catch(() => null));
-  }
-  return pictures.get(id);
-}
 
 /** A square with the item's picture; its label where it has none. */
 export function thumbnail(item) {
   const square = el("span", { class: "thumb", "aria-hidden": "true" });
-  const words = () => square.append(el("span", { class: "thumb-word" }, item.label === null ? "?" : plain(item.label)));
-  // An item's metadata say if its vector is a picture; asking for one that is not there is an error.
-  if (!item.metadata?.image) {
-    words();
-    return square;
-  }
-  picture(item.id).then((bitmap) => {
-    if (bitmap === null) return words();
-    const small = bitmap.width < 64;
-    const canvas = el("canvas", { width: bitmap.width, height: bitmap.height, class: small ? "pixels" : null });
-    canvas.getContext("2d").drawImage(bitmap, 0, 0);
-    square.append(canvas);
-  });
+  const word = () => el("span", { class: "thumb-word" }, item.label === null ? "?" : plain(item.label));
+  if (item.metadata?.image) pictureOf(item).then((canvas) => square.append(canvas ?? word()));
+  else square.append(word());
   return square;
 }
 
@@ -69,16 +46,13 @@ export function itemGrid({ size, cell }) {
   async function load() {
     if (shown.length === 0) list.replaceChildren(el("li", { class: "wide" }, waiting("Loading items")));
     try {
-      const { total } = await api.items(0, 1);
-      skipped = Math.max(0, Math.min(skipped, total - 1));
-      const end = total - skipped;
-      const start = Math.max(0, end - size);
-      shown = total === 0 ? [] : (await api.items(start, end - start)).items.reverse();
+      const { total, items } = await api.newest(skipped, size);
+      shown = items;
       list.replaceChildren(...shown.map((item) => el("li", {}, cell(item))));
-      place.textContent = total ? `${count(end)} to ${count(start + 1)} of ${count(total)}` : "";
-      pager.hidden = total <= size;
-      newer.disabled = skipped === 0;
-      older.disabled = start === 0;
+      place.textContent = shown.length ? `${count(skipped + 1)} to ${count(skipped + shown.length)} of ${count(total)}` : "";
+      newer.textContent = skipped ? "Newer" : "Newest";
+      pager.hidden = total === 0;
+      older.disabled = skipped + size >= total;
     } catch (error) {
       shown = [];
       list.replaceChildren(el("li", { class: "wide" }, notice("problem", "The items could not be loaded.", error.message, load)));
@@ -86,5 +60,5 @@ export function itemGrid({ size, cell }) {
     return shown;
   }
 
-  return { element, load, get items() { return shown; }, get isNewest() { return skipped === 0; } };
+  return { element, load, get items() { return shown; } };
 }

@@ -8,12 +8,13 @@ import { emptiness } from "./search.js";
 import { ago, bytes, clock, count, counted, duration, share } from "./words.js";
 
 const EVERY = 1500; // milliseconds
+const SETTLED = 4000; // after a press of the button
 const LISTED = 12; // rows of each table
 
 export function liveView(page) {
   const tiles = {};
   const chart = timeline();
-  const across = choice("Across", [["time", "time"], ["labelled", "labelled items"]], () => paint());
+  const across = choice("Across", [["time", "time"], ["labelled", "labelled items"]], () => paintHistory());
   const trouble = el("div", {});
   const empty = el("div", {}, waiting("Asking the service"));
   const balance = el("div", { class: "panel" });
@@ -32,8 +33,12 @@ export function liveView(page) {
       el("p", { class: "legend quiet" }, el("span", { class: "key refresh-key" }), "refresh ", el("span", { class: "key drift-key" }), "drift: answers got lastingly worse"),
       el("details", {}, el("summary", {}, "The same as tables"), tables),
     ),
-    refresh.element,
-    el("section", { class: "card bit-card", "aria-labelledby": "bits-title" }, el("h2", { id: "bits-title" }, "Bits"), balance, flips),
+    el(
+      "div",
+      { class: "beside" },
+      refresh.element,
+      el("section", { class: "card bit-card", "aria-labelledby": "bits-title" }, el("h2", { id: "bits-title" }, "Bits"), balance, flips),
+    ),
   );
   const element = el(
     "div",
@@ -61,12 +66,10 @@ export function liveView(page) {
     const [history] = await Promise.all([api.history(), page.ask()]);
     last = history;
     trouble.replaceChildren();
-    paint();
+    paintHistory();
   }
 
-  function paint() {
-    const { status } = page;
-    if (status === null || last === null) return;
+  function paint(status) {
     const { learner, serving, quality } = status;
     body.hidden = false;
     empty.replaceChildren(...(serving.model ? [] : [emptiness(status)]));
@@ -74,9 +77,13 @@ export function liveView(page) {
     set("items", count(status.items), `${count(status.labelled)} labelled, ${counted(status.classes, "class", "classes")}, ${bytes(status.disk_bytes)}`);
     set("learner", learner.method, `${count(learner.learned)} learned${learner.waiting ? `, ${count(learner.waiting)} waiting` : ""}`);
     set("serving", serving.model ? `Model ${serving.model}` : "None", serving.since ? `${count(serving.learned)} learned, began ${ago(serving.since)}` : "serves as soon as one is learned");
-    chart.draw(last, across.select.value, status);
     refresh.tell(status);
     paintBits(status.codes);
+  }
+
+  function paintHistory() {
+    if (last === null) return;
+    chart.draw(last, across.select.value);
     paintTables();
   }
 
@@ -106,18 +113,20 @@ export function liveView(page) {
       table("Quality", ["Time", "Items", "Model", "Precision", "Balance", "Gain, bits"], series.map((each) => [clock(each.time), count(each.items), each.model, share(each.precision), share(each.balance), gain(each.gain)])),
     );
   }
-  element.querySelector("details").addEventListener("toggle", () => last && paintTables());
+  element.querySelector("details").addEventListener("toggle", paintHistory);
 
   return {
     element,
     show(_, moved) {
       if (!moved) return;
+      if (page.status) paint(page.status);
       polling = poll(ask, EVERY, (error) => trouble.replaceChildren(error.isUnreachable ? "" : notice("problem", "The history could not be loaded.", error.message)));
       refresh.onstart = () => polling?.now();
     },
     hide() {
       polling.stop();
     },
+    told: paint,
   };
 }
 
@@ -141,18 +150,18 @@ function refreshPanel(page) {
     problem,
   );
   const panel = { element, tell, onstart: null };
-  let before = null; // the model that served when the button was pressed
+  let pressed = null; // when, and what served then
 
   async function start() {
     problem.replaceChildren();
-    before = page.status.serving.model;
+    pressed = { at: Date.now(), model: page.status.serving.model };
     button.disabled = true;
     say(state, "Asking for a refresh");
     try {
       await api.refresh();
       panel.onstart?.();
     } catch (error) {
-      before = null;
+      pressed = null;
       button.disabled = false;
       say(state, "");
       problem.replaceChildren(notice("problem", "The refresh did not start.", error.message));
@@ -165,19 +174,21 @@ function refreshPanel(page) {
     const seconds = refresh.cost_seconds < 0.1 ? "less than 0.1 s" : `about ${duration(refresh.cost_seconds)}`;
     cost.textContent = `${seconds} for ${counted(refresh.cost_items, "item")}`;
     policy.textContent = policyWords(refresh.policy);
-    button.disabled = !status.writable || refresh.running || before !== null;
+    button.disabled = !status.writable || refresh.running || pressed !== null;
     bar.hidden = !refresh.running;
     if (refresh.progress?.total) Object.assign(bar, { max: refresh.progress.total, value: refresh.progress.done });
     else bar.removeAttribute("value");
     if (refresh.error) problem.replaceChildren(notice("problem", "The last refresh failed.", refresh.error));
     if (!status.writable) say(state, "The service has opened this collection to read only; refresh where it is written.");
     else if (refresh.running) say(state, "A refresh is running. Searches go on meanwhile.");
-    else if (before !== null) {
-      const done = serving.model === before ? "Nothing new was learned since; the model stays." : `Model ${serving.model} serves now.`;
+    else if (pressed !== null) {
+      // A report may be a little older than the press: that nothing changed is believed later.
+      if (serving.model === pressed.model && Date.now() - pressed.at < SETTLED) return;
+      const done = serving.model === pressed.model ? "Nothing new was learned since; the model stays." : `Model ${serving.model} serves now.`;
       say(state, done);
       announce(done);
-      before = null;
-      button.disabled = false;
+      pressed = null;
+      button.disabled = !status.writable;
     } else if (refresh.interrupted) say(state, "A refresh was interrupted; the next goes on where it was.");
     else if (!serving.model && learner.waiting) say(state, `Learns from the ${counted(learner.waiting, "item")} that wait, and serves that.`);
   }

@@ -133,20 +133,20 @@ export function searchView(page) {
   /** The neighbours with their codes: the stored ones, so only where the model that serves found them. */
   async function withCodes(answer, signal) {
     const neighbours = answer.results[0];
-    if (neighbours.length === 0 || answer.model !== page.status?.serving.model) return neighbours;
+    if (neighbours.length === 0 || answer.sample !== null) return neighbours;
     const { items } = await api.itemsById(neighbours.map(({ id }) => id), { signal });
     const query = bitsOf(answer.codes[0]);
     // A refresh between the two answers would mix the codes of two models: the distance tells.
     const agrees = ({ code }, i) => code && bitsOf(code).filter((bit, j) => bit !== query[j]).length === neighbours[i].distance;
-    return neighbours.map((each, i) => (agrees(items[i], i) ? { ...each, code: items[i].code } : each));
+    return neighbours.map((each, i) => ({ ...each, vector: items[i].vector, code: agrees(items[i], i) ? items[i].code : null }));
   }
 
   function show(asked, item, answer, neighbours) {
     const n = page.status?.bits ?? answer.codes[0].length * 4;
     const bits = bitsOf(answer.codes[0], n);
-    const others = neighbours.filter((each) => item === null || each.id !== item.id);
-    const same = others.filter((each) => item?.label !== null && each.label === item?.label);
-    const agreement = item === null || item.label === null ? null : `${same.length} of ${others.length} neighbours have its label.`;
+    const label = item?.label ?? null;
+    const same = neighbours.filter((each) => each.label === label).length;
+    const agreement = label === null ? null : `${same} of ${neighbours.length} neighbours have its label.`;
     announce(`${counted(neighbours.length, "neighbour")} found by model ${answer.model}. ${agreement ?? ""}`);
     results.replaceChildren(
       el(
@@ -164,8 +164,8 @@ export function searchView(page) {
         el("div", { class: "query-code" }, strip(bits), el("code", { class: "hex" }, answer.codes[0])),
       ),
       el("h2", { class: "results-title" }, `Nearest by model ${answer.model}`),
-      neighbours.length ? el("p", { class: "quiet" }, "Bits that differ from the query stand out.") : notice("empty", "There is nothing to find yet.", "Add items, and they show up here."),
-      el("ol", { class: "neighbours" }, neighbours.map((each) => neighbour(each, item, bits))),
+      neighbours.length ? el("p", { class: "quiet" }, explanation(answer, neighbours)) : notice("empty", "There is nothing to find yet.", "Add items, and they show up here."),
+      el("ol", { class: "neighbours" }, neighbours.map((each) => neighbour(each, label, bits))),
     );
     if (matchMedia("(max-width: 55rem)").matches) results.scrollIntoView({ block: "start" });
   }
@@ -183,17 +183,21 @@ export function searchView(page) {
     );
   }
 
-  function neighbour(each, item, bits) {
-    const isItself = item !== null && each.id === item.id;
-    const agrees = isItself || item === null || item.label === null || each.label === null ? null : each.label === item.label;
+  function explanation(answer, neighbours) {
+    if (answer.sample !== null) return `Tried on a sample of ${counted(answer.sample, "item")}. Codes are stored of the model that serves, so those of the neighbours are not shown.`;
+    return neighbours.some(({ code }) => code) ? "Bits that differ from the query stand out." : "The model changed while this was found. Search again to see the codes.";
+  }
+
+  function neighbour(each, label, bits) {
+    const differs = label !== null && each.label !== null && each.label !== label;
     return el(
       "li",
-      { class: agrees === false ? "other" : null },
+      { class: differs ? "other" : null },
       el("a", { class: "neighbour-link", href: page.address("search", { id: each.id }) , "aria-label": `Search with item ${plain(each.id)}` }, thumbnail(each)),
       el(
         "div",
         { class: "neighbour-words" },
-        el("p", {}, el("span", { class: "tag" }, labelOf(each)), agrees === false ? el("span", { class: "unlike" }, "other label") : null, el("span", { class: "quiet" }, isItself ? " the item itself" : ` item ${plain(each.id)}`)),
+        el("p", {}, el("span", { class: "tag" }, labelOf(each)), differs ? el("span", { class: "unlike" }, "other label") : null, el("span", { class: "quiet" }, ` item ${plain(each.id)}`)),
         facts(each.metadata),
       ),
       el("p", { class: "distance" }, el("b", {}, each.distance), el("span", {}, each.distance === 1 ? " bit" : " bits")),
