@@ -29,6 +29,8 @@ export function compareView(page) {
   let queries = []; // items
   let running = null;
   let models = null; // how many there were when the choices were made
+  let asked = {}; // what the address says
+  let isEmpty = false;
 
   /** Fill both lists of choices, and keep what was chosen. */
   async function fill(chosen) {
@@ -66,6 +68,7 @@ export function compareView(page) {
   };
 
   async function start(parameters) {
+    asked = parameters;
     running?.abort();
     running = new AbortController();
     const { signal } = running;
@@ -74,9 +77,10 @@ export function compareView(page) {
       if (page.status === null) await page.ask();
       if (page.status.serving.model === 0 || page.status.items < 2) {
         results.replaceChildren(emptiness(page.status));
-        models = null;
+        isEmpty = true;
         return;
       }
+      isEmpty = false;
       if (models !== page.status.serving.model) await fill(parameters);
       for (const name of SIDES) if (parameters[name]) pickers[name].select.value = parameters[name];
       if (parameters.k) k.select.value = parameters.k;
@@ -154,7 +158,7 @@ export function compareView(page) {
       running?.abort();
     },
     told(status) {
-      if (models === null && status.serving.model) start({});
+      if (isEmpty && status.serving.model) start(asked);
       else if (models !== null && status.serving.model !== models) fill({}).catch(() => {}); // tried again with the next status
     },
   };

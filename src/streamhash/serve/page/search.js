@@ -242,10 +242,9 @@ export function searchView(page) {
       if (known.items <= 0 || (known.items < SHOWN && status.items !== known.items)) {
         if (status.items !== known.items) grid.load();
       }
-      if (status.serving.model !== known.model) {
-        if (known.model <= 0 && query === null) introduce(status);
-        if (status.serving.model) loadModels().catch(() => {}); // asked again with the next model
-      }
+      const isNew = status.serving.model !== known.model;
+      if (query === null && (isNew || (status.serving.model === 0 && status.items !== known.items))) introduce(status);
+      if (isNew && status.serving.model) loadModels().catch(() => {}); // asked again with the next model
       known = { items: status.items, model: status.serving.model };
     },
   };
