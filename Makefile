@@ -11,7 +11,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 
 BENCHMARKS := $(filter-out _%,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
-.PHONY: demo test lint check bench format clean
+.PHONY: demo test lint check browser bench screenshots format clean
 
 demo: .venv/user
 	$(BIN)/streamhash demo
@@ -24,8 +24,17 @@ lint: .venv/developer
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-check: .venv/developer
+check: .venv/developer browser
 	$(BIN)/pytest -n 2 --dist worksteal
+
+# The page is tested in Debian's Chromium; without it those tests are skipped and say so.
+browser:
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	  && echo "installing Chromium" && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } \
+	  || echo "Chromium is missing and could not be installed; the page is not tested"
+
+screenshots: .venv/developer browser
+	$(BIN)/python docs/screenshots.py
 
 bench: .venv/developer
 	$(BIN)/pip install --quiet --editable '.[peers]'

@@ -344,7 +344,7 @@ def test_compare_two_models_then_a_method(tab, service):
         told = [link.get_attribute("aria-label") for link in shown.locator(".found a").all()]
         expected = [f"Item {each['id']}, " for each in answer[side]["results"][0]]
         assert [text[: len(words)] for text, words in zip(told, expected, strict=True)] == expected
-    expect(tab.locator(".verdict")).to_contain_text("is better by")
+    expect(tab.locator(".verdict")).to_contain_text("is better than")
     address = tab.url
     tab.get_by_role("button", name="Other queries").click()
     expect(tab.locator(".pairings > li")).to_have_count(8)

@@ -5,7 +5,7 @@ import { clock, count, counted, share } from "./words.js";
 
 const LEFT = 44; // room for the numbers of the axes
 const RIGHT = 14;
-const TOP = 22; // room for the marks of refreshes and drifts
+const TOP = 38; // room for the marks of refreshes and drifts
 const GAP = 30;
 
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -116,12 +116,12 @@ export function timeline() {
   }
 
   function marks(x, events, drifts, across, bottom) {
-    const line = (each, kind) => svg("line", { class: kind, x1: x(each[across]), x2: x(each[across]), y1: TOP - 4, y2: bottom });
+    const line = (each, kind) => svg("line", { class: kind, x1: x(each[across]), x2: x(each[across]), y1: kind === "drift-mark" ? 12 : TOP - 4, y2: bottom });
     return [
       ...events.map((each) => line(each, "refresh-mark")),
       ...drifts.map((each) => [
         line(each, "drift-mark"),
-        svg("path", { class: "drift-flag", d: `M${x(each[across])} ${TOP - 18}l6 11h-12z` }),
+        svg("path", { class: "drift-flag", d: `M${x(each[across])} 2l6 11h-12z` }),
       ]),
     ].flat();
   }

@@ -123,7 +123,7 @@ export function compareView(page) {
     return el(
       "li",
       { class: "card" },
-      el("h3", { class: "pairing-query" }, thumbnail(query), el("span", {}, el("span", { class: "tag" }, labelOf(query)), el("span", { class: "quiet" }, ` item ${plain(query.id)}`))),
+      el("h3", { class: "pairing-query" }, thumbnail(query), el("span", {}, el("span", { class: "tag" }, labelOf(query)), el("span", { class: "quiet" }, `item ${plain(query.id)}`))),
       el("div", { class: "pairing-sides" }, answers.map((answer) => answerOf(query, answer))),
     );
   }
@@ -171,5 +171,5 @@ function words(left, right, precision) {
   const gap = precision.right - precision.left;
   if (Math.abs(gap) < 0.0005) return `${left} and ${right} do equally well on these queries.`;
   const [better, worse] = gap > 0 ? [right, left] : [left, right];
-  return `${better} is better by ${share(Math.abs(gap))} on these queries than ${worse}.`;
+  return `${better} is better than ${worse} by ${share(Math.abs(gap))} on these queries.`;
 }

@@ -50,7 +50,6 @@ function blank(width, height) {
   const canvas = document.createElement("canvas");
   canvas.width = width;
   canvas.height = height;
-  if (width < 64) canvas.className = "pixels";
   return [canvas, canvas.getContext("2d")];
 }
 
