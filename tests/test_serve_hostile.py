@@ -374,7 +374,7 @@ def test_searches_beyond_what_may_wait_are_refused_and_then_it_recovers(make_dig
     refusal, answers = asyncio.run(search_while_threads_are_busy())
     assert (refusal.status, refusal.headers) == (503, {"Retry-After": "1"})
     assert [answer.ids().tolist() for answer, _ in answers] == [[[0]]] * 4
-    assert all([*known.values()][0]["row"] == 0 for _, known in answers)
+    assert all(next(iter(known.values()))["row"] == 0 for _, known in answers)
 
 
 def test_it_does_not_listen_to_others_without_a_token(tmp_path):

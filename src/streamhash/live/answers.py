@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.codes import Codes
-from streamhash.live.directory import Directory
+from streamhash.live.directory import Listing
 from streamhash.live.inputs import from_json
+from streamhash.live.lookup import find
 from streamhash.live.store import Store
 from streamhash.search.ids import MISSING
 
@@ -38,7 +39,7 @@ class Answer(NamedTuple):
     codes: Codes  # (n, bytes), of the queries
     distances: NDArray[np.int32]  # (n, k)
     keys: Integers  # (n, k), -1 where there are no more items
-    directory: Directory  # that the keys belong to
+    listing: Listing  # that the keys are looked up in
 
     def rows(self, start: int, stop: int, k: int) -> "Answer":
         """Return the answer to some of the queries, with fewer neighbours."""
@@ -51,27 +52,32 @@ class Answer(NamedTuple):
     def ids(self) -> NDArray[Any]:
         """The ids found, (n, k); -1 (None among strings) where there are no more items."""
         there = self.keys >= 0
-        missing = MISSING[self.directory.kind]
-        if not there.any():
-            return np.full(self.keys.shape, missing, object if missing is None else np.int64)
-        ids = self.directory.ids_of(np.where(there, self.keys, self.keys[there][0]))
-        ids[~there] = missing
+        ids = np.full(self.keys.shape, MISSING[self.listing.kind], self.listing.ids.dtype)
+        ids[there] = self.listing.ids_of(self.keys[there])
         return ids
 
     def labels(self) -> list[list[Any]]:
         """The labels of what was found, None for no label; rows end where there are no more."""
-        return [self.directory.labels_at(row[row >= 0]) for row in self.keys]
+        return [self.listing.label_names_of(row[row >= 0]) for row in self.keys]
 
 
 def ask(collection: "Collection", rows: NDArray[np.float32], k: int) -> Answer:
     """Search for checked rows."""
     collection._follow()
-    view = collection._view
+    answer = _ask(collection, rows, k)
+    if not answer.listing.holds(answer.keys[answer.keys >= 0]):
+        with collection._writing:  # items were removed between two looks: now nobody does
+            answer = _ask(collection, rows, k)
+    return answer
+
+
+def _ask(collection: "Collection", rows: NDArray[np.float32], k: int) -> Answer:
+    view = collection._view  # once: one model, its codes, and their ids
     if view.model is None or view.index is None:
         raise collection._not_ready("search")
     codes = view.model.transform(rows)
     distances, keys = view.index.search(codes, k)
-    return Answer(view.number, codes, distances, keys, view.directory)
+    return Answer(view.number, codes, distances, keys, view.directory.listing)
 
 
 def without_own(answer: Answer, own: Integers) -> Answer:
@@ -88,22 +94,22 @@ def items_of(collection: "Collection", ids: Sequence[Any]) -> tuple[Integers, ND
     """Return the keys and the vectors of items by their ids, in that order."""
     collection._follow()
     with collection._writing:
-        _, found = collection._find(ids, "search")
+        _, found = find(collection._view.directory, ids, "search")
         keys = collection._view.directory.keys_at(found)
         return keys, collection._vectors(keys).astype(np.float32, copy=False)
 
 
 def vectors_of_keys(
     collection: "Collection", choose: Callable[[Integers], Integers]
-) -> tuple[Integers, NDArray[np.float32], Directory]:
-    """Return keys chosen among all, their vectors, and the directory that they belong to."""
+) -> tuple[Integers, NDArray[np.float32], Listing]:
+    """Return keys chosen among all, their vectors, and the listing that they belong to."""
     collection._follow()
     with collection._writing:
         directory = collection._view.directory
-        keys = choose(directory.keys_at(directory.places))
+        keys, listing = choose(directory.keys), directory.listing
         if len(keys) == 0:
-            return keys, np.empty((0, collection.n_features or 0), np.float32), directory
-        return keys, collection._vectors(keys).astype(np.float32, copy=False), directory
+            return keys, np.empty((0, collection.n_features or 0), np.float32), listing
+        return keys, collection._vectors(keys).astype(np.float32, copy=False), listing
 
 
 def list_items(
@@ -111,12 +117,11 @@ def list_items(
 ) -> tuple[int, Integers, list[Any], list[Any]]:
     """Return how many items there are, and the keys, ids and labels of some, as they were added."""
     collection._follow()
-    directory = collection._view.directory
-    places = directory.places
-    total = len(places)
-    chosen = (places[::-1] if newest else places)[offset : offset + limit]
-    keys = directory.keys_at(chosen)
-    return total, keys, directory.ids_of(keys).tolist(), directory.labels_at(keys)
+    with collection._writing:
+        directory = collection._view.directory
+        keys, listing = directory.keys, directory.listing
+    chosen = (keys[::-1] if newest else keys)[offset : offset + limit]
+    return len(keys), chosen, listing.ids_of(chosen).tolist(), listing.label_names_of(chosen)
 
 
 class MetadataReader:

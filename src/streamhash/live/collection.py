@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from streamhash.base import NotStartedError, OnlineHasher
 from streamhash.codes import Codes
 from streamhash.errors import FileError, InputError
+from streamhash.live.answers import ask
 from streamhash.live.arrow import codes_of, vectors_of
 from streamhash.live.export import export
 from streamhash.live.inputs import check_labels, check_metadata, check_vectors, from_json, to_json
@@ -29,7 +30,7 @@ from streamhash.live.state import State
 from streamhash.live.store import Model, Store
 from streamhash.live.teaching import teach
 from streamhash.parameters import Choice, Whole, check_parameters
-from streamhash.search.ids import MISSING, check_ids
+from streamhash.search.ids import check_ids
 
 __all__ = ["Collection", "Item"]
 
@@ -364,27 +365,8 @@ class Collection(State):
         if self._view.model is None:
             raise self._not_ready("search")
         rows = check_vectors(X, self.n_features, "float32", place="Collection.search")
-        found = self._neighbours(rows, k)
-        if found is None:  # an item was removed between two looks: nobody changes anything now
-            with self._writing:
-                found = self._neighbours(rows, k)
-        assert found is not None
-        return found
-
-    def _neighbours(
-        self, rows: NDArray[Any], k: int
-    ) -> tuple[NDArray[np.int32], NDArray[Any]] | None:
-        view = self._view  # once: one model, its codes, and their ids
-        assert view.model is not None
-        assert view.index is not None
-        distances, keys = view.index.search(view.model.transform(rows), k)
-        there = keys >= 0
-        names = view.directory.ids_of(keys[there])
-        if names is None:
-            return None
-        ids = np.full(keys.shape, MISSING[view.directory.kind], names.dtype)
-        ids[there] = names
-        return distances, ids
+        answer = ask(self, rows, k)
+        return answer.distances, answer.ids()
 
     def encode(self, X: Any) -> Codes:
         """Return the codes of vectors by the model that serves."""

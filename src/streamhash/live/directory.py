@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from streamhash.search.ids import kind
 
-__all__ = ["NO_LABEL", "Directory"]
+__all__ = ["NO_LABEL", "Directory", "Listing"]
 
 Integers = NDArray[np.int64]
 
@@ -22,13 +22,42 @@ NO_LABEL = -1
 FEW = 1024  # places of removed items that never matter
 
 
-class _Arrays(NamedTuple):
-    """Items by place, in the order of their keys; the arrays may have room for more."""
+class Listing(NamedTuple):
+    """Items by place, in the order of their keys; the arrays may have room for more.
+
+    What a search found is looked up in one listing, which no change makes invalid.
+    """
 
     size: int
     keys: Integers
     ids: NDArray[Any]
     labels: NDArray[np.int32]
+    names: list[Any]  # of labels, by their numbers
+
+    @property
+    def kind(self) -> str:
+        """What ids are: "whole numbers" or "strings"."""
+        return kind(self.ids)
+
+    def holds(self, keys: Integers) -> bool:
+        """Whether all keys are here; they may be of items removed lately."""
+        there = self.keys[: self.size]
+        places = np.searchsorted(there, keys)
+        inside = places.size == 0 or places.max() < self.size
+        return bool(inside and (there[places] == keys).all())
+
+    def ids_of(self, keys: Integers) -> NDArray[Any]:
+        """Ids of keys that are here."""
+        return self.ids[np.searchsorted(self.keys[: self.size], keys)]
+
+    def labels_of(self, keys: Integers) -> NDArray[np.int32]:
+        """Numbers of the labels of keys that are here, NO_LABEL where there is none."""
+        return self.labels[np.searchsorted(self.keys[: self.size], keys)]
+
+    def label_names_of(self, keys: Integers) -> list[Any]:
+        """Labels of keys that are here, None where there is none."""
+        numbers = self.labels_of(keys).tolist()
+        return [None if number == NO_LABEL else self.names[number] for number in numbers]
 
 
 class Directory:
@@ -50,7 +79,7 @@ class Directory:
         numbers = self._number(labels)
         self.n_labelled = int((numbers != NO_LABEL).sum())
         self._places = dict(zip(ids.tolist(), range(len(keys)), strict=True))
-        self._arrays = _Arrays(len(keys), keys, ids, numbers)
+        self._arrays = Listing(len(keys), keys, ids, numbers, self._label_names)
         self.last_key = max(getattr(self, "last_key", -1), int(keys[-1]) if len(keys) else -1)
 
     def __len__(self) -> int:
@@ -60,9 +89,14 @@ class Directory:
         return item in self._places
 
     @property
+    def listing(self) -> Listing:
+        """The items as they are now."""
+        return self._arrays
+
+    @property
     def kind(self) -> str:
         """What ids are: "whole numbers" or "strings"."""
-        return kind(self._arrays.ids)
+        return self._arrays.kind
 
     @property
     def ids(self) -> list[Any]:
@@ -102,29 +136,10 @@ class Directory:
         """Ids at places."""
         return self._arrays.ids[places]
 
-    def ids_of(self, keys: Integers) -> NDArray[Any] | None:
-        """Ids of keys; None if one of them is not, and was not lately, there."""
-        arrays = self._arrays
-        there = arrays.keys[: arrays.size]
-        places = np.searchsorted(there, keys)
-        if places.size and (places.max() >= arrays.size or (there[places] != keys).any()):
-            return None
-        return arrays.ids[places]
-
-    def labels_of(self, keys: Integers) -> NDArray[np.int32]:
-        """Numbers of the labels of keys that are there, NO_LABEL where there is none."""
-        arrays = self._arrays
-        return arrays.labels[np.searchsorted(arrays.keys[: arrays.size], keys)]
-
     def label_at(self, place: int) -> Any:
         """The label at a place, or None."""
         number = self._arrays.labels[place]
         return None if number == NO_LABEL else self._label_names[number]
-
-    def labels_at(self, keys: Integers) -> list[Any]:
-        """The labels of keys, None where there is none."""
-        names = self.label_names
-        return [None if n == NO_LABEL else names[n] for n in self.labels_of(keys).tolist()]
 
     def label_number(self, label: Any) -> int:
         """The number of a label, NO_LABEL if no item ever had it."""
@@ -142,7 +157,11 @@ class Directory:
         size = now.size + len(keys)
         if size > len(now.keys):
             room = max(size, 2 * now.size)
-            now = _Arrays(now.size, *(_larger(array, now.size, room) for array in now[1:]))
+            now = now._replace(
+                keys=_larger(now.keys, now.size, room),
+                ids=_larger(now.ids, now.size, room),
+                labels=_larger(now.labels, now.size, room),
+            )
         new = slice(now.size, size)
         now.keys[new], now.ids[new], now.labels[new] = keys, ids, numbers
         self._places.update(zip(names, range(now.size, size), strict=True))

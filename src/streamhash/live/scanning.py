@@ -36,7 +36,7 @@ def scan(collection: "Collection", *, vectors: bool, size: int) -> Iterator[Batc
         # Copies, as the directory moves on. Keys ascend, so that a key finds its place by halving.
         places = directory.places
         keys, ids = directory.keys_at(places), directory.ids_at(places)
-        labels, names = directory.labels_of(keys), directory.label_names
+        labels, names = directory.listing.labels_of(keys), directory.label_names
         if not len(keys):
             return
         version = store.version("items")

@@ -67,7 +67,7 @@ def _precisions(
     if view.index is None or len(view.index) == 0:
         return np.empty(0)
     keys = view.index.search(codes, min(LOOKED_AT, len(view.index)))[1]
-    numbers = view.directory.labels_of(keys)
+    numbers = view.directory.listing.labels_of(keys)
     if own is not None:
         numbers[keys == own[:, None]] = -1
     precisions = []

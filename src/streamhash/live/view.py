@@ -66,8 +66,8 @@ def advance(view: View, store: Store) -> View:
     names = new.ids.tolist()
     replaced = directory.find(names)
     dropped = np.union1d(gone, directory.keys_at(replaced[replaced >= 0]))
-    again, lost = set(names), directory.ids_of(gone)
-    directory.remove([] if lost is None else [name for name in lost.tolist() if name not in again])
+    again, lost = set(names), directory.listing.ids_of(gone)
+    directory.remove([name for name in lost.tolist() if name not in again])
     directory.append(new.keys, new.ids, new.labels)
     if index is not None and changed:
         order = np.argsort(keys)

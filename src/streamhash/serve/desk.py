@@ -150,7 +150,7 @@ class Desk:
         if rows is None:
             own, rows = self._items_of(body.queries)
         sample = self.versions.sample(own)
-        labels = sample.directory.labels_of(own)
+        labels = sample.listing.labels_of(own)
         sides, precision = {}, {}
         for name, wanted in (("left", body.left), ("right", body.right)):
             sides[name], answer = self._side(wanted, sample, rows, body.k)
@@ -298,7 +298,7 @@ def hex_codes(codes: NDArray[np.uint8]) -> list[str]:
 def _precision(answer: Answer, labels: NDArray[np.int32]) -> float | None:
     """Share of neighbours that have their query's label, over all queries that have one."""
     shares = [
-        (answer.directory.labels_of(row[row >= 0]) == label).mean()
+        (answer.listing.labels_of(row[row >= 0]) == label).mean()
         for row, label in zip(answer.keys, labels, strict=False)
         if label >= 0 and (row >= 0).any()
     ]

@@ -11,7 +11,7 @@ from streamhash.base import OnlineHasher
 from streamhash.hashers import METHODS
 from streamhash.live import Collection
 from streamhash.live.answers import Answer, vectors_of_keys
-from streamhash.live.directory import Directory
+from streamhash.live.directory import Listing
 from streamhash.search import HammingIndex
 from streamhash.serve.errors import Refusal
 
@@ -28,7 +28,7 @@ class Sample(NamedTuple):
 
     keys: Integers
     vectors: NDArray[np.float32]
-    directory: Directory
+    listing: Listing
 
     def search(
         self, model: OnlineHasher, number: int, queries: NDArray[np.float32], k: int
@@ -37,7 +37,7 @@ class Sample(NamedTuple):
         index = HammingIndex(model.n_bits)
         index.add(model.transform(self.vectors), self.keys)
         codes = model.transform(queries)
-        return Answer(number, codes, *index.search(codes, k), self.directory)
+        return Answer(number, codes, *index.search(codes, k), self.listing)
 
 
 class Versions:
@@ -71,7 +71,7 @@ class Versions:
         """Return a method that has learned from the labelled items of the sample."""
         if name not in METHODS:
             raise Refusal(404, f"there is no method {name[:50]!r}; choose from {[*METHODS]}.")
-        labels = sample.directory.labels_of(sample.keys)
+        labels = sample.listing.labels_of(sample.keys)
         known = np.flatnonzero(labels >= 0)
         if len(known) == 0:
             raise Refusal(409, "no item of the sample has a label to learn from; add some.")
