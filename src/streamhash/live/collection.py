@@ -200,11 +200,13 @@ class Collection(State):
     @property
     def n_features(self) -> int | None:
         """Length of the vectors, None while it is not known."""
-        if self._view.model is not None:  # no look at the store, which others may be changing
-            return int(self._view.model.n_features_in_)
-        if self._store.has_items:
+        model = self._view.model or self._learner.hasher_
+        if hasattr(model, "n_features_in_"):  # searches come here: nothing stored is looked at
+            return int(model.n_features_in_)
+        with self._writing:
+            if not self._store.has_items:
+                return None
             return int(self._store.dataset("items").schema.field("vector").type.list_size)
-        return getattr(self._learner.hasher_, "n_features_in_", None)
 
     @property
     def model_number(self) -> int:
@@ -432,7 +434,9 @@ class Collection(State):
 
     def models(self) -> list[tuple[int, dict[str, Any]]]:
         """Return the number and the facts of every model that serves or has served."""
-        return self._store.models()
+        self._follow()
+        with self._writing:
+            return self._store.models()
 
     def model(self, number: int | None = None) -> OnlineHasher:
         """Return the model that serves, or another by its number."""
@@ -441,7 +445,8 @@ class Collection(State):
             if self._view.model is None:
                 raise self._not_ready("model")
             return self._view.model
-        return self._store.read_model(number).hasher()
+        with self._writing:
+            return self._store.read_model(number).hasher()
 
     def status(self) -> dict[str, Any]:
         """Return how the collection does, as plain values."""
@@ -479,8 +484,11 @@ class Collection(State):
         progress : function of two numbers
             Called with the items encoded so far and their number in all.
         """
+        return self._refresh(Refresh(self, executor, progress))
+
+    def _refresh(self, work: Refresh) -> bool:
         with self._refreshing:
-            changed = Refresh(self, executor, progress).run()
+            changed = work.run()
         self._refresh_error = None
         return changed
 
@@ -502,6 +510,10 @@ class Collection(State):
 
     def is_refresh_due(self) -> bool:
         """Whether the collection would refresh by itself now."""
+        with self._writing:
+            return self._is_due()
+
+    def _is_due(self) -> bool:
         view, learner = self._view, self._learner
         if not learner.is_ready:
             return False
@@ -529,7 +541,7 @@ class Collection(State):
     def _refresh_quietly(self) -> None:
         """Refresh; what was added is added, even if that fails."""
         try:
-            self.refresh()
+            self._refresh(Refresh(self, by_hand=False))
         except Exception as error:  # noqa: BLE001  told by wait, close and status
             logger.warning("a refresh failed, and will be tried again: %s", error)
             self._refresh_error = error

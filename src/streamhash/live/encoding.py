@@ -26,15 +26,16 @@ Result = dict[str, Any]  # fragment: its metadata; rows; flips, bit by bit; when
 
 def encode_fragments(
     store: Store,
+    version: int,
     number: int,
     fragments: Iterable[int],
     executor: Executor | None,
     done: Callable[[int, Result], None],
 ) -> None:
-    """Encode fragments with a model, calling ``done`` with each as it is ready."""
-    version = store.version("items")
+    """Encode fragments of a version of items, calling ``done`` with each as it is ready."""
     if executor is None:
-        items, model = _opened(store, version, number)
+        own = Store(store.address, store.options)  # others may be changing what that one has open
+        items, model = _opened(own, version, number)
         for fragment in fragments:
             with store.told("items"):
                 result, _ = encode_part(items.get_fragment(fragment), number, model)

@@ -19,7 +19,7 @@ from streamhash.errors import InputError
 from streamhash.live.encoding import Result, encode_fragments, encode_part, is_of
 from streamhash.live.learner import Learner
 from streamhash.live.locks import uninterrupted
-from streamhash.live.store import Model
+from streamhash.live.store import MANY, Model
 from streamhash.live.view import advance
 
 if TYPE_CHECKING:
@@ -33,11 +33,21 @@ SECONDS = 2.0  # between notes of what is done
 
 
 class Refresh:
-    """One refresh of a collection; its caller sees to it that there is only one."""
+    """One refresh of a collection; its caller sees to it that there is only one.
+
+    By hand, it learns first what waits; by itself it leaves that, so that what is learned does not
+    depend on the size of the pieces in which items come.
+    """
 
     def __init__(
-        self, collection: "Collection", executor: Executor | None, progress: "Progress | None"
+        self,
+        collection: "Collection",
+        executor: Executor | None = None,
+        progress: "Progress | None" = None,
+        *,
+        by_hand: bool = True,
     ) -> None:
+        self.by_hand = by_hand
         self.collection, self.store = collection, collection._store
         self.executor, self.progress = executor, progress
         self.results: dict[int, Result] = {}
@@ -49,12 +59,12 @@ class Refresh:
         """Return whether the serving model changed."""
         with self.collection._changing("refresh"):
             model = self._begin()
-        if model is None:
-            return False
-        self.results = self.store.read_encoded(model.number)
+            if model is None:
+                return False
+            self.results = self.store.read_encoded(model.number)
         self.n_resumed = sum(result["rows"] for result in self.results.values())
         for _ in range(PASSES):
-            todo = self._todo()
+            version, todo = self._todo()
             if sum(todo.values()) <= FEW:
                 break
             # The smallest is left for the end: encoding it there tells the new schema.
@@ -62,7 +72,7 @@ class Refresh:
             if not work:
                 break
             try:
-                encode_fragments(self.store, model.number, work, self.executor, self._done)
+                encode_fragments(self.store, version, model.number, work, self.executor, self._done)
             finally:
                 self._note()
         with self.collection._changing("refresh"):
@@ -82,7 +92,7 @@ class Refresh:
             return None
         collection._settle()
         with uninterrupted():
-            store.join_fragments("items")
+            store.join_fragments("items", MANY)
         gain = None if view.model is None else learner.gain_
         facts = {
             "made": time.time(),
@@ -99,7 +109,7 @@ class Refresh:
         """Return the learner, when it has learned what waits."""
         collection = self.collection
         learner = collection._learner
-        if learner.n_waiting:
+        if learner.n_waiting and self.by_hand:
             learner = learner.copy()
             learner.learn_waiting()
             with collection._storing(learner):
@@ -110,11 +120,12 @@ class Refresh:
             )
         return learner
 
-    def _todo(self) -> dict[int, int]:
-        """Return the fragments that are to be encoded yet, and how many rows each has."""
+    def _todo(self) -> tuple[int, dict[int, int]]:
+        """Return the version, the fragments that are to be encoded yet, and their rows."""
         with self.collection._writing:
-            there = self.store.fragments()
-        return {each.fragment_id: int(each.count_rows()) for each in self._left(there)}
+            left = self._left(self.store.fragments())
+            rows = {each.fragment_id: int(each.count_rows()) for each in left}
+            return self.store.version("items"), rows
 
     def _left(self, fragments: list[Any]) -> list[Any]:
         done = self.results

@@ -23,8 +23,9 @@ logger = logging.getLogger(__name__)
 class State:
     """The learner and the view of a collection, beside the store they are kept in.
 
-    Changes are made by one thread at a time, inside ``_changing`` and ``_storing``. If a change
-    fails, or Ctrl-C comes, memory is what is stored: as before, or after the change.
+    Changes are made by one thread at a time, inside ``_changing`` and ``_storing``; the store is
+    touched only inside ``_writing``, as a dataset of Lance cannot be read while another thread
+    changes it. If a change fails, or Ctrl-C comes, memory is what is stored: as before, or after.
     """
 
     def __init__(
@@ -63,12 +64,14 @@ class State:
         self._unsure = True
         store = self._store
         store.update()
+        seen = store.version("items"), store.version("labels")
         if self._lease is not None:
-            self._lease.use(store.version("items"))
+            self._lease.use(seen[0])
         learner, self._settings, is_last = store.read_learner(exact=not self.read_only)
         self._policy = Policy.parse(self._settings["refresh"], place="Collection.open")
         view = advance(nothing(), store)
         self._learner, self._learner_behind, self._view = learner, not is_last, view
+        self._seen = seen  # by a reader: the versions of items and labels in the view
         self._unsure = False
         if not self.read_only:
             self._mend()
@@ -78,10 +81,9 @@ class State:
         store = self._store
         if not self.read_only or not self._is_open:
             return
-        looked_at = ("items", "labels")
-        if not self._unsure and all(store.latest(n) == store.version(n) for n in looked_at):
-            return
         with self._writing:
+            if not self._unsure and self._seen == (store.latest("items"), store.latest("labels")):
+                return
             for tries_left in (2, 1, 0):
                 try:
                     self._step()
@@ -98,10 +100,12 @@ class State:
             return
         store = self._store
         store.update()
+        seen = store.version("items"), store.version("labels")
         self._view = advance(self._view, store)
         self._learner = store.read_learner(exact=False)[0]
+        self._seen = seen
         if self._lease is not None:
-            self._lease.use(store.version("items"))
+            self._lease.use(seen[0])
 
     # -------------------------------------------------------------------------------- writing
 
@@ -195,7 +199,7 @@ class State:
                     self._settle()
                     # Joining fragments undoes what an interrupted refresh has encoded of them.
                     store.join_fragments("items", 16 * MANY if pending else MANY)
-                    store.join_fragments("models")
+                    store.join_fragments("models", MANY)
                     self._fold_labels()
                     folder, latest = store.folder, store.version("items")
                     oldest = None if folder is None else oldest_lease(folder, latest)
@@ -209,7 +213,7 @@ class State:
             kept = store.fold_labels(view.directory.keys)
             self._view = replace(view, n_later_labels=kept, fold=store.fold)
         else:
-            store.join_fragments("labels")
+            store.join_fragments("labels", MANY)
 
     def _pending(self) -> int | None:
         """The number of the model of a refresh that was interrupted."""

@@ -329,7 +329,7 @@ class Store(Datasets):
         if notes.count_rows(filter=f"model <= {self.serving}"):
             self.overwrite("encoded", notes.schema.empty_table())
 
-    def join_fragments(self, name: str, many: int = MANY) -> None:
+    def join_fragments(self, name: str, many: int) -> None:
         """Join small fragments if there are many, and leave out rows that were deleted."""
         dataset = self.find(name)
         if dataset is None:
