@@ -37,3 +37,14 @@ def test_searches_go_on_while_another_thread_adds_and_refreshes(tmp_path):
     items.close()
     assert errors == []
     assert searches > 20
+
+
+def test_items_are_numbered_on_above_all_that_were_there(tmp_path):
+    random = np.random.default_rng(0)
+    X = random.standard_normal((4, 8)).astype(np.float32)
+    with Collection.create(tmp_path / "items", SDOH(8, random_state=0)) as items:
+        items.add(None, X)
+        items.add([40], X[:1])
+        items.delete([40])
+        items.add(None, X[:2])
+        assert items.ids == [0, 1, 2, 3, 41, 42]

@@ -99,6 +99,11 @@ class Directory:
         return self._arrays.kind
 
     @property
+    def next_id(self) -> int:
+        """A whole number above all ids, those of removed items with them."""
+        return int(self._arrays.ids[: self._arrays.size].max(initial=-1)) + 1
+
+    @property
     def ids(self) -> list[Any]:
         """The ids, in the order of adding."""
         return [*self._places]

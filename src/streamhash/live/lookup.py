@@ -19,7 +19,7 @@ def new_ids(directory: Directory, ids: Any, n: int, wanted: str | None, place: s
             raise InputError(
                 f"{place}: ids did not come, and this collection has strings; pass one an item."
             )
-        first = max(directory.ids, default=-1) + 1
+        first = directory.next_id
         return np.arange(first, first + n)
     names = check_ids(ids, place=place)
     if len(names) != n:

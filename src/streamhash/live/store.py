@@ -74,6 +74,10 @@ class Model(NamedTuple):
 class Store(Datasets):
     """The datasets of one collection. It knows rows and versions, and nothing of searching."""
 
+    def __init__(self, address: str, storage_options: dict[str, str] | None = None) -> None:
+        super().__init__(address, storage_options)
+        self._last_model = (0, 0)  # a version of models, and the greatest number in it
+
     # ------------------------------------------------------------------------ create and open
 
     def make_folder(self) -> None:
@@ -240,12 +244,6 @@ class Store(Datasets):
 
     # --------------------------------------------------------------------------------- models
 
-    @property
-    def last_model(self) -> int:
-        """The number of the last model, 0 if there is none."""
-        numbers = self.dataset("models").to_table(columns=["number"])["number"].to_pylist()
-        return max(numbers, default=0)
-
     def append_model(self, model: Model) -> None:
         """Store a model, before its codes."""
         pa = pyarrow()
@@ -266,6 +264,14 @@ class Store(Datasets):
             )
         row = table.to_pylist()[0]
         return Model(number, row["content"], json.loads(row["facts"]))
+
+    @property
+    def last_model(self) -> int:
+        """The number of the newest model, 0 if there is none; read when models have changed."""
+        version = self.version("models")
+        if self._last_model[0] != version:
+            self._last_model = version, max((number for number, _ in self.models()), default=0)
+        return self._last_model[1]
 
     def models(self) -> list[tuple[int, dict[str, Any]]]:
         """Return the number and the facts of every model, the oldest first."""
