@@ -142,7 +142,8 @@ def run(cell: Cell) -> Row:
     X, y, Xq, yq = data.X[stream], data.y[stream], data.X[queries], data.y[queries]
     hasher = METHODS[cell.method](n_bits=cell.bits, random_state=cell.seed)
     n, half = len(y), len(y) // 2
-    looks = {*np.linspace(cell.batch, n, LOOKS + 1).astype(int).tolist(), half + 5 * cell.batch}
+    looks = {*np.linspace(cell.batch, n, LOOKS + 1).astype(int).tolist()}
+    looks |= {half + late * cell.batch for late in (0, 1, 2, 4)}
     looks = {min(n, -(-at // cell.batch) * cell.batch) for at in looks}
     curve, start, looking = [], time.process_time(), 0.0
     with tempfile.TemporaryDirectory() as folder, listening() as heard:

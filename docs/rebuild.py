@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
+from live_tables import alarm_table, draw_drift, drift_table, price_table
 from streamhash.bench import (
     comparison_markdown,
     experiment_names,
@@ -203,6 +204,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "other-data": other_data,
     "seconds": seconds,
     "set-aside": set_aside,
+    "live-drift": drift_table,
+    "live-price": price_table,
+    "live-alarms": alarm_table,
 }
 
 
@@ -235,6 +239,7 @@ def draw() -> None:
     save_png(draw_search(read_search(printed("search"))), folder / "search.png", dpi=150)
     wanted = [found["sdoh"][KERNEL], *(found[name]["default"] for name in METHODS if name in found)]
     save_png(draw_curves([by_bits[32] for by_bits in wanted]), folder / "mnist-defaults.png")
+    save_png(draw_drift(), folder / "live-drift.png", dpi=110)
     for name in experiment_names():
         if read_experiment(name).kind in FIGURES:
             for settings in comparison(name).settings:

@@ -1,0 +1,161 @@
+"""The table and the figure of ``live.md`` on drift, from the rows of benchmarks/live_drift.py."""
+
+import json
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamhash.bench.report.colours import GRID, INK
+from streamhash.bench.report.figures import new_figure, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FOLDER = Path(__file__).parents[1] / "results" / "live"
+STYLES = {
+    "every batch": ("#56b4e9", "refreshed at every batch"),
+    "on its own": ("#d55e00", "refreshing on its own"),
+    "every N": ("#009e73", "every 2,000 items"),
+    "frozen": ("#7b8087", "frozen"),
+}
+STREAMS = {"change": "classes 0–4, then 5–9", "join": "classes 0–4, then all"}
+
+Row = dict[str, Any]
+
+
+@cache
+def read(name: str) -> list[Row]:
+    """Rows of a file in results/live."""
+    lines = (FOLDER / name).read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def chosen(rows: Iterable[Row], **wanted: Any) -> list[Row]:
+    """Rows with these values."""
+    return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
+
+
+def drift_table() -> str:
+    """mAP at the end of each stream, and the share of encoding."""
+    rows = read("drift.jsonl")
+    names = ["every batch", "on its own", "every N", "frozen"]
+    head = ["mAP at the end", *(STYLES[name][1] for name in names), "least difference", "encoded"]
+    lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
+    keys = dict.fromkeys((row["stream"], row["method"], row["bits"]) for row in rows)
+    for stream, method, bits in keys:
+        if stream not in STREAMS:
+            continue
+        by_name = {
+            name: {
+                row["seed"]: row
+                for row in chosen(rows, stream=stream, method=method, bits=bits, strategy=name)
+            }
+            for name in names
+        }
+        seeds = set.intersection(*(set(found) for found in by_name.values()))
+        if not seeds:
+            continue
+        cells = [f"{STREAMS[stream]}; {method.upper().replace('MIHASH', 'MIHash')}, {bits} bits"]
+        for name in names:
+            values = [by_name[name][seed]["map"] for seed in seeds]
+            cells.append(f"{np.mean(values):.3f} ± {np.std(values):.3f}")
+        own, every = by_name["on its own"], by_name["every batch"]
+        cells.append(f"{min(own[seed]['map'] - every[seed]['map'] for seed in seeds):+.3f}")
+        share = max(own[seed]["encoded"] / every[seed]["encoded"] for seed in seeds)
+        cells.append(f"{share:.1%}")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def price_table() -> str:
+    """What prices of the policy lead to, on queries of the stream."""
+    rows = read("price.jsonl")
+    every = {(r["stream"], r["method"]): r for r in chosen(rows, strategy="every batch")}
+    lines = ["| price, bits | mAP less than every batch, mean | most | encoded, mean | most |"]
+    lines.append("|---|---:|---:|---:|---:|")
+    for refresh in dict.fromkeys(row["refresh"] for row in chosen(rows, strategy="on its own")):
+        found = chosen(rows, refresh=refresh)
+        beside = [every[row["stream"], row["method"]] for row in found]
+        less = [b["map"] - r["map"] for r, b in zip(found, beside, strict=True)]
+        work = [r["encoded"] / b["encoded"] for r, b in zip(found, beside, strict=True)]
+        lines.append(
+            f"| {refresh.removeprefix('gain=')} | {np.mean(less):+.3f} | {max(less):+.3f} "
+            f"| {np.mean(work):.1%} | {max(work):.1%} |"
+        )
+    return "\n".join(lines)
+
+
+def alarm_table() -> str:
+    """How soon changes are noticed, and how often without one."""
+    rows = chosen(read("drift.jsonl"), strategy="on its own")
+    lines = [
+        "| detector | items after the change: median | most | missed | false, before | steady |"
+    ]
+    lines.append("|---|---:|---:|---:|---:|---:|")
+    for name in dict.fromkeys(name for row in rows for name in row["alarms"]):
+        late: list[int] = []
+        missed = early = steady = n = n_steady = 0
+        for row in rows:
+            alarms, half = row["alarms"][name], row["items"] // 2
+            if row["stream"] == "steady":
+                steady, n_steady = steady + len(alarms), n_steady + 1
+                continue
+            after = [at - half for at in alarms if at >= half]
+            late, missed, n = late + after[:1], missed + (not after), n + 1
+            early += sum(at < half for at in alarms)
+        lines.append(
+            f"| {name} | {np.median(late) if late else np.nan:.0f} | {max(late, default=0)} "
+            f"| {missed} of {n} | {early} in {n} | {steady} in {n_steady} |"
+        )
+    return "\n".join(lines)
+
+
+def draw_drift(method: str = "sdoh", bits: int = 32) -> "Figure":
+    """mAP along two streams, of all classes so far and of those that come now; encoded items."""
+    rows = chosen(read("drift.jsonl"), method=method, bits=bits)
+    figure = new_figure(9.6, 6.6)
+    grid = figure.subplots(3, 2, sharex=True, sharey="row", height_ratios=[3, 3, 2])
+    panels = [
+        ("map", "mAP, classes so far"),
+        ("map_now", "mAP, classes now"),
+        ("encoded", "items encoded"),
+    ]
+    for column, stream in zip(grid.T, STREAMS, strict=True):
+        found = chosen(rows, stream=stream)
+        for axes, (value, title) in zip(column, panels, strict=True):
+            _plot(axes, found, value)
+            axes.axvline(found[0]["items"] / 2, color=INK, linewidth=0.8, linestyle=(0, (2, 2)))
+            axes.set_ylabel(title)
+            axes.label_outer()
+            tidy(axes)
+        column[2].set_yscale("log")
+        column[0].set_title(STREAMS[stream], fontsize=11, color=INK)
+        column[2].set_xlabel("items added")
+        column[2].xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    handles, labels = grid[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
+    return figure
+
+
+def _plot(axes: "Axes", rows: list[Row], value: str) -> None:
+    for strategy, (colour, label) in STYLES.items():
+        found = chosen(rows, strategy=strategy)
+        if not found:
+            continue
+        x = [look["items"] for look in found[0]["curve"]]
+        curves = np.array([[look[value] for look in row["curve"]] for row in found], float)
+        mean = curves.mean(axis=0)
+        width = 2.2 if strategy == "on its own" else 1.6
+        axes.plot(x, mean, color=colour, label=label, linewidth=width)
+        if len(curves) > 1:
+            low, high = curves.min(axis=0), curves.max(axis=0)
+            axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+        if strategy == "on its own" and value != "encoded":
+            # The refreshes of one run: those of all would be a blur.
+            at = [n for n in found[0]["refreshes"] if n >= x[0]]
+            axes.plot(at, np.interp(at, x, mean), "o", color=colour, markersize=5, mec="white")
+    axes.grid(axis="y", color=GRID)
