@@ -44,7 +44,7 @@ def test_the_commands_of_the_readme_run(empty_folder):
         for line in block.splitlines()
         if line.startswith("$ ")
     ]
-    assert len(commands) == 6
+    assert len(commands) == 10
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for command in commands:
         done = subprocess.run(
