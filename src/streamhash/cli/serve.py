@@ -1,8 +1,10 @@
 """``streamhash serve``: a collection behind HTTP, with a page."""
 
 import os
+from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +12,7 @@ from streamhash.errors import InputError, MissingPartError
 
 if TYPE_CHECKING:
     from streamhash.live import Collection
+    from streamhash.serve.limits import Limits
     from streamhash.serve.security import Tokens
 
 __all__ = ["run", "serve"]
@@ -51,6 +54,12 @@ def run(
             "--allow-host", metavar="NAME", help="A name it goes by behind a proxy; may repeat."
         ),
     ] = None,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--limit", metavar="NAME=VALUE", help="Change a limit, such as k=100; may repeat."
+        ),
+    ] = None,
 ) -> None:
     """Serve a collection over HTTP, with a page for people.
 
@@ -64,8 +73,16 @@ def run(
 
     tokens = Tokens(_token(read_token_file, READ), _token(write_token_file, WRITE))
     check_open(host, tokens)
+    limits = _limits(limit or [])
     with Collection.open(path, read_only=read_only, background=True) as collection:
-        serve(collection, host, port, tokens=tokens, allowed_hosts=allow_host or [])
+        serve(
+            collection,
+            host,
+            port,
+            tokens=tokens,
+            allowed_hosts=allow_host or [],
+            limits=limits,
+        )
 
 
 def serve(
@@ -74,19 +91,22 @@ def serve(
     port: int,
     *,
     tokens: "Tokens | None" = None,
-    allowed_hosts: list[str] | None = None,
+    allowed_hosts: Sequence[str] = (),
+    limits: "Limits | None" = None,
 ) -> None:
     """Serve a collection that is open, until a signal ends it."""
     from streamhash.serve.app import create_app
     from streamhash.serve.server import listen
     from streamhash.serve.server import run as run_server
 
-    app = create_app(collection, tokens=tokens, host=host, allowed_hosts=allowed_hosts or [])
+    app = create_app(
+        collection, tokens=tokens, host=host, allowed_hosts=allowed_hosts, limits=limits
+    )
     with listen(host, port) as at:
         name, actual = at.getsockname()[:2]
         address = f"http://{f'[{name}]' if ':' in name else name}:{actual}/"
         words = f"Serving {len(collection):,} items at {address} (Ctrl-C ends it)"
-        run_server(app, at, started=lambda: typer.echo(words))
+        run_server(app, at, limits, started=lambda: typer.echo(words))
     typer.echo("Stopped.")
 
 
@@ -101,6 +121,24 @@ def need_service() -> None:
             f'the service needs {error.name}: pip install "streamhash[serve]".'
         ) from error
     del fastapi, prometheus_client, uvicorn
+
+
+def _limits(changes: list[str]) -> "Limits":
+    from streamhash.serve.limits import Limits
+
+    known: dict[str, Any] = {field.name: type(field.default) for field in fields(Limits)}
+    values: dict[str, float] = {}
+    for change in changes:
+        name, _, value = change.partition("=")
+        try:
+            values[name] = known[name](value)
+        except (KeyError, ValueError):
+            values[name] = -1
+        if values[name] < 0:
+            raise InputError(
+                f"serve: --limit {change}: pass NAME=NUMBER with a name of {', '.join(known)}."
+            )
+    return Limits(**values)  # type: ignore[arg-type]
 
 
 def _token(file: Path | None, variable: str) -> str | None:

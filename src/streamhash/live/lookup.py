@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from streamhash.errors import InputError
 from streamhash.live.directory import Directory
-from streamhash.search.ids import check_ids, check_once, kind
+from streamhash.search.ids import LARGEST, check_ids, check_once, kind
 
 __all__ = ["find", "new_ids"]
 
@@ -20,6 +20,8 @@ def new_ids(directory: Directory, ids: Any, n: int, wanted: str | None, place: s
                 f"{place}: ids did not come, and this collection has strings; pass one an item."
             )
         first = directory.next_id
+        if first + n > LARGEST:
+            raise InputError(f"{place}: no number is left after id {first - 1}; pass ids.")
         return np.arange(first, first + n)
     names = check_ids(ids, place=place)
     if len(names) != n:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Query
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from numpy.typing import NDArray
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -18,7 +19,7 @@ from streamhash.live import Collection, Item
 from streamhash.serve import models
 from streamhash.serve.bodies import explain, read_json, read_vectors, wants_raw
 from streamhash.serve.desk import Desk, hex_codes
-from streamhash.serve.errors import CODES, Refusal, refusal_of
+from streamhash.serve.errors import Refusal, refusal_of
 from streamhash.serve.frames import TYPE, pack_frame
 from streamhash.serve.guard import Guard
 from streamhash.serve.limits import Bodies, Limits
@@ -95,17 +96,25 @@ def _handle_errors(app: FastAPI) -> None:
         return answer(Refusal(422, explain(error.errors())))
 
     @app.exception_handler(HTTPException)
-    async def by_status(_: Request, error: HTTPException) -> Response:
+    async def by_status(request: Request, error: HTTPException) -> Response:
         status = error.status_code
         words = {404: "there is nothing at this address.", 405: "not by this method."}
-        message = words.get(status, str(error.detail))
-        return answer(Refusal(status, message, code=CODES.get(status), headers=error.headers or {}))
+        headers = {"Allow": _methods(app, request.url.path)} if status == 405 else error.headers
+        return answer(Refusal(status, words.get(status, str(error.detail)), headers=headers))
 
     async def other(_: Request, error: Exception) -> Response:
         return answer(refusal_of(error))
 
     for kind in (Refusal, StreamhashError, Exception):
         app.add_exception_handler(kind, other)
+
+
+def _methods(app: FastAPI, path: str) -> str:
+    """Return the methods of an address: of those with this very path, else of those that match."""
+    routes = [route for route in app.routes if isinstance(route, APIRoute)]
+    chosen = [route for route in routes if route.path == path]
+    chosen = chosen or [route for route in routes if route.path_regex.match(path)]
+    return ", ".join(sorted({method for route in chosen for method in route.methods or ()}))
 
 
 def _add_reports(app: FastAPI, desk: Desk, metrics: Metrics) -> None:

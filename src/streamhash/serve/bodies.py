@@ -19,7 +19,7 @@ Options = TypeVar("Options", bound=BaseModel)
 async def read_json(request: Request, bodies: Bodies, model: type[Body]) -> Body:
     """Read a body that is JSON and nothing else."""
     if _is_raw(request):
-        raise Refusal(415, "send Content-Type: application/json here.")
+        raise Refusal(415, "send Content-Type: application/json.")
     return _parse(model, await bodies.read(request))
 
 
@@ -27,8 +27,9 @@ async def read_vectors(
     request: Request, bodies: Bodies, model: type[Options], options: type[Options]
 ) -> tuple[Any, Options]:
     """Read a body with vectors, JSON or raw; return the vectors, and what else it says."""
+    raw = _is_raw(request)
     content = await bodies.read(request)
-    if not _is_raw(request):
+    if not raw:
         body = _parse(model, content)
         return getattr(body, "vectors", None), body
     try:
@@ -53,13 +54,23 @@ def _parse(model: type[Body], content: bytes) -> Body:
 def explain(errors: Any) -> str:
     """Tell the first thing that is wrong, and how many more there are."""
     first = errors[0]
-    place = ".".join(str(part) for part in first["loc"]) or "body"
+    # Beside names and places in lists, pydantic names types that were tried.
+    parts = [str(part) for part in first["loc"] if str(part).isalnum()]
+    place = ".".join(parts) or "body"
     more = f" ({len(errors) - 1} more)" if len(errors) > 1 else ""
     return f"{place}: {first['msg']}{more}."[:500]
 
 
 def _is_raw(request: Request) -> bool:
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == TYPE
+    """Whether a body is raw; one that is not JSON either is refused.
+
+    A page of another site can make a browser send forms and text here, but neither of these two
+    types without asking first, which is answered with no.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in (TYPE, "application/json"):
+        raise Refusal(415, f"send Content-Type: application/json, or {TYPE} for raw vectors.")
+    return kind == TYPE
 
 
 def wants_raw(request: Request) -> bool:

@@ -42,9 +42,9 @@ class Client:
     """A collection that ``streamhash serve`` serves.
 
     The verbs and what they return are those of ``Collection``; vectors travel as raw numbers. Any
-    threads may share one object, each has a connection of its own. A request that reads is sent
-    once more when its connection broke; one that writes is not, as it may have been done: repeat
-    ``add`` with ``existing="skip"``.
+    threads may share one object; it has a connection for each that calls at the same time. A
+    request that reads is sent once more when its connection broke; one that writes is not, as it
+    may have been done: repeat ``add`` with ``existing="skip"``.
 
     Parameters
     ----------
@@ -64,7 +64,8 @@ class Client:
         self._kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self._address, self._prefix = (parts.hostname, parts.port), parts.path.rstrip("/")
         self._token = {} if token is None else {"Authorization": f"Bearer {token}"}
-        self._local = threading.local()
+        self._idle: list[tuple[HTTPConnection, float]] = []  # with the time of its last use
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -73,9 +74,10 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Close this thread's connection."""
-        connection = getattr(self._local, "connection", None)
-        if connection is not None:
+        """Close the connections."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection, _ in idle:
             connection.close()
 
     # ------------------------------------------------------------------------------------- changes
@@ -183,12 +185,11 @@ class Client:
         self, method: str, path: str, body: bytes | None, headers: dict[str, str], *, read: bool
     ) -> bytes:
         for last in (False, True) if read else (True,):
-            connection = self._connection()
+            connection = self._take()
             try:
                 connection.request(method, self._prefix + path, body, {**headers, **self._token})
                 answer = connection.getresponse()
                 content = answer.read()
-                self._local.used = time.monotonic()
             except (OSError, HTTPException) as error:
                 connection.close()
                 if last:
@@ -196,19 +197,21 @@ class Client:
                         0, "unreachable", f"{self.url}: no answer ({error!r}); see that it runs."
                     ) from error
             else:
+                with self._lock:
+                    self._idle.append((connection, time.monotonic()))
                 if answer.status < 400:
                     return content
                 raise _refused(answer.status, content)
         raise AssertionError
 
-    def _connection(self) -> HTTPConnection:
-        connection: HTTPConnection | None = getattr(self._local, "connection", None)
+    def _take(self) -> HTTPConnection:
+        """Return the connection used last, or a new one."""
+        with self._lock:
+            connection, used = self._idle.pop() if self._idle else (None, 0.0)
         if connection is None:
-            connection = self._kind(*self._address, timeout=self._timeout)
-            self._local.connection = connection
-        elif time.monotonic() - self._local.used > IDLE:
+            return self._kind(*self._address, timeout=self._timeout)
+        if time.monotonic() - used > IDLE:
             connection.close()  # it opens again by itself
-        self._local.used = time.monotonic()
         return connection
 
 

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamhash.serve.errors import Refusal
 from streamhash.serve.limits import Limits, overloaded, too_large
 from streamhash.serve.metrics import Metrics
-from streamhash.serve.security import PAGE_HEADERS, Tokens, check_host, check_type
+from streamhash.serve.security import PAGE_HEADERS, Tokens, check_host
 
 __all__ = ["Guard"]
 
@@ -18,7 +18,7 @@ ALWAYS = ("/health", "/metrics")  # answered even when there is too much to do
 
 
 class Guard:
-    """Middleware: host, token, type and size of a request; headers and measures of an answer."""
+    """Middleware: host, token and size of a request; headers and measures of an answer."""
 
     def __init__(
         self,
@@ -77,7 +77,6 @@ class Guard:
         if self._running > self._limits.requests and path not in ALWAYS:
             raise overloaded("requests")
         self._tokens.check(method, path, headers)
-        check_type(method, headers)
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self._limits.body:
             raise too_large(self._limits.body)

@@ -2,7 +2,15 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    model_validator,
+)
 
 __all__ = [
     "AddBody",
@@ -35,14 +43,20 @@ __all__ = [
 
 LARGEST = 2**63 - 1
 
-Number = Annotated[int, Field(ge=0, le=LARGEST)]
+
+def _whole(value: Any) -> Any:
+    """Take 3.0 for 3, as JSON does."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Number = Annotated[int, Field(ge=0, le=LARGEST), BeforeValidator(_whole)]
 Text = Annotated[str, StringConstraints(max_length=1000)]
 Id = Number | Text
-Label = Annotated[int, Field(ge=-LARGEST, le=LARGEST)] | Text
+Label = Annotated[int, Field(ge=-LARGEST, le=LARGEST), BeforeValidator(_whole)] | Text
 Vector = Annotated[list[float], Field(min_length=1, title="Vector")]
 Vectors = Annotated[list[Vector], Field(min_length=1)]
 Ids = Annotated[list[Id], Field(min_length=1)]
-K = Annotated[int, Field(ge=1, le=LARGEST)]
+K = Annotated[int, Field(ge=1, le=LARGEST), BeforeValidator(_whole)]
 
 
 class _In(BaseModel):
@@ -60,8 +74,16 @@ class SearchOptions(_In):
     metadata: bool = Field(True, description="Whether to answer with metadata.")
 
 
+EITHER: JsonValue = [
+    {"required": [one], "properties": {one: {"type": "array"}, other: {"type": "null"}}}
+    for one, other in (("vectors", "ids"), ("ids", "vectors"))
+]
+
+
 class SearchBody(SearchOptions):
     """Vectors, or ids of items, whose neighbours are asked for."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": EITHER})
 
     vectors: Vectors | None = None
 

@@ -23,7 +23,6 @@ __all__ = ["body_of", "describe_api", "errors", "raw_answer"]
 
 REF = "#/components/schemas/{model}"
 USUAL = (401, 408, 413, 415, 421, 422, 500, 503, 507)  # what any address may answer
-LARGEST = 3.0e38  # nearly what float32 holds
 BODIES = (AddBody, SearchBody, EncodeBody, CompareBody, LabelBody, IdsBody, RefreshBody)
 WORDS = {
     400: "Well-formed, but of no use for this collection.",
@@ -83,7 +82,8 @@ def describe_api(app: FastAPI, width: int | None) -> dict[str, Any]:
     components.setdefault("schemas", {}).update(schemas["$defs"])
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     document["security"] = [{"token": []}, {}]
-    _say_width(components["schemas"], width)
+    if width is not None:
+        _say_width(components["schemas"], width)
     examples = _examples(width or 3)
     for path in document["paths"].values():
         for operation in path.values():
@@ -97,16 +97,14 @@ def describe_api(app: FastAPI, width: int | None) -> dict[str, Any]:
     return document
 
 
-def _say_width(value: Any, width: int | None) -> None:
-    """Put the length of vectors, and the bounds of their numbers, wherever there are vectors."""
+def _say_width(value: Any, width: int) -> None:
+    """Put the length of vectors wherever there are vectors."""
     if isinstance(value, list):
         for each in value:
             _say_width(each, width)
     elif isinstance(value, dict):
         if value.get("title") == "Vector":
-            value["items"] = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}
-            if width is not None:
-                value.update(minItems=width, maxItems=width)
+            value.update(minItems=width, maxItems=width)
         for each in value.values():
             _say_width(each, width)
 

@@ -8,9 +8,8 @@ from starlette.datastructures import Headers
 
 from streamhash.errors import InputError
 from streamhash.serve.errors import Refusal
-from streamhash.serve.frames import TYPE
 
-__all__ = ["LOOPBACK", "PAGE_HEADERS", "Tokens", "check_host", "check_type", "host_names"]
+__all__ = ["LOOPBACK", "PAGE_HEADERS", "Tokens", "check_host", "host_names"]
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 SHORTEST = 16  # characters of a token
@@ -103,10 +102,3 @@ def check_host(names: frozenset[str] | None, headers: Headers) -> None:
         raise Refusal(
             421, "this service does not go by that Host; allow it with --allow-host NAME."
         )
-
-
-def check_type(method: str, headers: Headers) -> None:
-    """Refuse bodies of types that a form of another site could send."""
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if method == "POST" and kind not in ("application/json", TYPE):
-        raise Refusal(415, f"send Content-Type: application/json, or {TYPE} for raw vectors.")

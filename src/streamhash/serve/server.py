@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from streamhash.errors import InputError
+from streamhash.serve.errors import Refusal
 from streamhash.serve.limits import Limits
 from streamhash.serve.security import LOOPBACK, Tokens
 
@@ -94,7 +95,7 @@ def _quiet_signals() -> Iterator[None]:
 
 
 def _patient(limits: Limits) -> type[asyncio.Protocol]:
-    """Return uvicorn's protocol with bounds: connections, and seconds for a request's head."""
+    """Return uvicorn's protocol with bounds: connections, and seconds for a head."""
 
     class Patient(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         _timer: asyncio.TimerHandle | None = None
@@ -113,6 +114,17 @@ def _patient(limits: Limits) -> type[asyncio.Protocol]:
         def connection_lost(self, error: Exception | None) -> None:
             self._stop_timer()
             super().connection_lost(error)
+
+        def send_400_response(self, msg: str) -> None:
+            """Answer what is not even HTTP, in the shape of all errors."""
+            body = Refusal(400, f"{msg.rstrip('.')}.").body()
+            head = (
+                "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n"
+                f"content-length: {len(body)}\r\nx-content-type-options: nosniff\r\n"
+                "connection: close\r\n\r\n"
+            )
+            self.transport.write(head.encode() + body)
+            self.transport.close()
 
         def _watch(self) -> None:
             """Give a head that has begun some seconds, however its bytes come."""
