@@ -19,7 +19,7 @@ from streamhash.live.store import CODE, Store
 
 __all__ = ["Result", "encode_fragment", "encode_fragments", "encode_part", "is_of"]
 
-ROWS = 8192  # read, encoded and written at a time
+NUMBERS = 2**19  # of vectors, that are read, encoded and written at a time; Lance reads ahead
 
 Result = dict[str, Any]  # fragment: its metadata; rows; flips, bit by bit; when it was made
 
@@ -86,7 +86,8 @@ def encode_part(fragment: Any, number: int, model: OnlineHasher) -> tuple[Result
             flips[:] += unpack(codes ^ before, model.n_bits).sum(axis=0, dtype=np.int64)
         return pa.record_batch([binary_array(codes)], [f"{CODE}{number}"])
 
-    metadata, schema = fragment.merge_columns(encode, ["vector", *old], ROWS)
+    rows = max(256, NUMBERS // fragment.schema.field("vector").type.list_size)
+    metadata, schema = fragment.merge_columns(encode, ["vector", *old], rows)
     described = metadata.to_json()
     result = {
         "fragment": json.loads(described) if isinstance(described, str) else described,

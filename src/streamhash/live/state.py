@@ -23,9 +23,9 @@ logger = logging.getLogger(__name__)
 class State:
     """The learner and the view of a collection, beside the store they are kept in.
 
-    Changes are made by one thread at a time, inside ``_changing`` and ``_storing``; the store is
-    touched only inside ``_writing``, as a dataset of Lance cannot be read while another thread
-    changes it. If a change fails, or Ctrl-C comes, memory is what is stored: as before, or after.
+    Changes are made by one thread at a time, inside ``_changing`` and ``_storing``. The store is
+    not touched without ``_writing``: Lance's datasets cannot be read while another thread changes
+    them. If a change fails, or Ctrl-C comes, memory is what is stored: as before, or after it.
     """
 
     def __init__(

@@ -1,0 +1,402 @@
+"""Kill a process that writes, labels, deletes, learns and refreshes, again and again.
+
+A child process works on a live collection and says what it is about to do and what is done; this
+one kills it (SIGKILL) at random moments, opens the collection, and checks that
+
+- every acknowledged change is there, exactly once, and the one under way whole or not at all;
+- all codes are those of the serving model, and the index finds what is stored;
+- the learner is, byte for byte, one that learned in memory from the calls that are there.
+
+    python benchmarks/faults.py --kills 300
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from _machine import describe_machine
+from streamhash import SDOH, HammingIndex, InputError, set_threads
+from streamhash.live import Collection, refreshing
+from streamhash.live.arrow import codes_of, vectors_of
+from streamhash.live.learner import Learner
+from streamhash.live.store import Store
+
+WIDTH, CLASSES, BITS = 16, 5, 32
+EVERY = 150  # learned items, after which it refreshes by itself
+
+Task = dict[str, Any]
+
+
+# --------------------------------------------------------------------------- what is stored
+
+
+def vectors(ids: Any, versions: Any) -> NDArray[np.float32]:
+    """The vectors of items: any process can make them up again."""
+    number = np.asarray(ids)[:, None] * 31.0 + np.asarray(versions)[:, None] * 7.0
+    noise = np.sin(number * np.arange(1, WIDTH + 1) * 0.737 + 0.1)
+    centres = 2 * np.eye(CLASSES, WIDTH)
+    return np.asarray(noise + centres[np.asarray(ids) % CLASSES], np.float32)
+
+
+def hasher() -> SDOH:
+    return SDOH(BITS, batch_size=20, random_state=0)
+
+
+class Stored(NamedTuple):
+    version: int
+    label: int | None
+
+
+def after(task: Task, there: dict[int, Stored]) -> dict[int, Stored]:
+    """What is stored after a task."""
+    new = dict(there)
+    if task["do"] in ("add", "replace"):
+        for i, version, label in zip(task["ids"], task["versions"], task["labels"], strict=True):
+            new.pop(i, None)
+            new[i] = Stored(version, label)
+    elif task["do"] == "label":
+        for i, label in zip(task["ids"], task["labels"], strict=True):
+            new[i] = Stored(new[i].version, label)
+    elif task["do"] == "delete":
+        for i in task["ids"]:
+            del new[i]
+    return new
+
+
+def teach(learner: Learner, task: Task, there: dict[int, Stored]) -> None:
+    """Learn from a task in memory, as the collection does."""
+    if task["do"] not in ("add", "replace", "label"):
+        return
+    versions = task.get("versions") or [there[i].version for i in task["ids"]]
+    known = [i for i, label in enumerate(task["labels"]) if label is not None]
+    if known:
+        rows = vectors(task["ids"], versions)[known]
+        learner.learn(rows, [task["labels"][i] for i in known])
+
+
+# -------------------------------------------------------------------------------- the child
+
+
+def say(**what: Any) -> None:
+    os.write(1, (json.dumps(what) + "\n").encode())
+
+
+def tasks(collection: Collection, seed: int, eager: bool) -> Iterator[Task]:
+    """Make up changes for ever."""
+    choose = random.Random(seed)
+    versions = Counter[int]()
+    top = max(collection.ids, default=-1) + 1
+
+    def labels(ids: list[int]) -> list[int | None]:
+        if choose.random() < 0.3:
+            return [None] * len(ids)
+        return [i % CLASSES if choose.random() < 0.8 else None for i in ids]
+
+    while True:
+        there = collection.ids
+        kind = choose.choices(
+            ["add", "label", "replace", "delete", "refresh"], [6, 3, 2, 2, 8 if eager else 1]
+        )[0]
+        if kind == "add" or len(there) < 50:
+            ids = [*range(top, top + choose.choice([1, 3, 20, 60]))]
+            top = ids[-1] + 1
+            yield {"do": "add", "ids": ids, "versions": [0] * len(ids), "labels": labels(ids)}
+            continue
+        ids = choose.sample(there, min(len(there), choose.choice([1, 3, 20])))
+        if kind == "label":
+            yield {"do": "label", "ids": ids, "labels": [i % CLASSES for i in ids]}
+        elif kind == "replace":
+            versions.update(ids)
+            fresh = [seed * 1000 + versions[i] for i in ids]
+            yield {"do": "replace", "ids": ids, "versions": fresh, "labels": labels(ids)}
+        elif kind == "delete":
+            yield {"do": "delete", "ids": ids}
+        else:
+            # So that there is something to refresh to.
+            yield {"do": "label", "ids": ids, "labels": [i % CLASSES for i in ids]}
+            yield {"do": "refresh"}
+
+
+def work(path: str, seed: int, eager: bool) -> None:
+    """Change the collection until the end, which comes from outside."""
+    # So that small collections, too, are encoded in several pieces, with notes in between.
+    refreshing.FEW, refreshing.SECONDS = 64, 0.0
+    collection = Collection.open(path)
+    say(ready=True)
+    for task in tasks(collection, seed, eager):
+        say(task=task)
+        if task["do"] in ("add", "replace"):
+            rows = vectors(task["ids"], task["versions"])
+            extra = [{"version": version} for version in task["versions"]]
+            collection.add(task["ids"], rows, task["labels"], metadata=extra, existing="replace")
+        elif task["do"] == "label":
+            collection.label(task["ids"], task["labels"])
+        elif task["do"] == "delete":
+            collection.delete(task["ids"])
+        else:
+            with contextlib.suppress(InputError):  # nothing was learned yet
+                collection.refresh(progress=lambda done, n: say(encoded=done, of=n))
+        say(done=True, waiting=collection._learner.n_waiting)
+
+
+# ------------------------------------------------------------------------------- the parent
+
+
+def warm_up() -> None:
+    """Load the compiled kernels."""
+    ids = [*range(60)]
+    learner = Learner(hasher(), random_state=0)
+    learner.start()
+    learner.learn(vectors(ids, ids), [i % CLASSES for i in ids])
+    codes = learner.hasher_.transform(vectors(ids, ids))
+    learner.gain(hasher().partial_fit(vectors(ids, ids), ids))
+    index = HammingIndex(BITS)
+    index.add(codes, ids)
+    index.search(codes, 5)
+
+
+def serve() -> None:
+    """Start children when asked to: loading all that they need takes longer than they live."""
+    set_threads(1)  # no thread must be there when it forks
+    warm_up()
+    for line in sys.stdin:
+        path, seed, eager = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            say(child=os.getpid())
+            work(path, seed, eager)
+        say(ended=os.waitpid(child, 0)[1])
+
+
+class Server:
+    """The process that starts children; there is one at a time."""
+
+    def __enter__(self) -> Self:
+        command = [sys.executable, __file__, "--serve"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def start(self, path: str, seed: int, eager: bool) -> Iterator[dict[str, Any]]:
+        """Start a child, and return what it says."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write((json.dumps([path, seed, eager]) + "\n").encode())
+        self.process.stdin.flush()
+        return map(json.loads, self.process.stdout)
+
+
+class Trial:
+    """One collection, and what is known of it."""
+
+    def __init__(self, path: Path, seed: int, n_items: int, server: "Server") -> None:
+        self.server = server
+        self.path, self.random, self.seed = str(path), random.Random(seed), seed
+        self.there: dict[int, Stored] = {}
+        self.twin = Learner(hasher(), random_state=0)
+        self.twin.start()
+        self.openings: list[float] = []
+        self.seen: Counter[str] = Counter()
+        self.n_done = 0
+        self.lasts = defaultdict[str, float](lambda: 0.1)  # seconds that a task takes, about
+        with Collection.create(self.path, hasher(), refresh=EVERY, random_state=0) as collection:
+            for start in range(0, n_items, 20_000):
+                ids = [*range(start, min(start + 20_000, n_items))]
+                extra = [{"version": 0}] * len(ids)
+                collection.add(ids, vectors(ids, [0] * len(ids)), metadata=extra)
+                self.there.update((i, Stored(0, None)) for i in ids)
+
+    def kill_one(self) -> None:
+        """Start a child, kill it, and check what it has left."""
+        self.seed += 1
+        self._replay(self._listen(eager=self.random.random() < 0.5))
+
+    def _listen(self, *, eager: bool) -> list[Task]:
+        """Return what a child said before it was killed."""
+        lines = []
+        n_before = self.random.randrange(1, 6)
+        told = self.server.start(self.path, self.seed, eager)
+        child = next(told)["child"]
+        kind, start = "", 0.0
+        for said in told:
+            lines.append(said)
+            check("ended" not in said, f"the child ended by itself: {said}")
+            if "task" in said:
+                kind, start = said["task"]["do"], time.perf_counter()
+                if n_before <= 0 and (kind == "refresh" or not eager):
+                    break
+            elif "done" in said:
+                n_before -= 1
+                self.lasts[kind] = 0.7 * self.lasts[kind] + 0.3 * (time.perf_counter() - start)
+        time.sleep(self.random.random() * 1.3 * self.lasts[kind])
+        os.kill(child, signal.SIGKILL)
+        for said in told:
+            if "ended" in said:
+                check(said["ended"] == signal.SIGKILL, f"the child ended by itself: {said}")
+                return lines
+            lines.append(said)
+        raise SystemExit("FAILED: no child")
+
+    def _replay(self, lines: list[Task]) -> None:
+        """Follow the changes in memory, and compare with what is stored."""
+        task: Task | None = None
+        for said in lines:
+            if "task" in said:
+                task = said["task"]
+            elif "done" in said and task is not None:
+                teach(self.twin, task, self.there)
+                self.there = after(task, self.there)
+                if said["waiting"] == 0:
+                    self.twin.learn_waiting()
+                task, self.n_done = None, self.n_done + 1
+        self.seen[self._phase(task)] += 1
+        start = time.perf_counter()
+        collection = Collection.open(self.path)
+        self.openings.append(time.perf_counter() - start)
+        with collection:
+            self._settle(collection, task)
+            self._compare(collection)
+
+    def _phase(self, task: Task | None) -> str:
+        """Tell where the child was killed, from what it has left."""
+        store = Store(self.path)
+        store.open()
+        columns = [name for name in store.dataset("items").schema.names if "code" in name]
+        if len(columns) > 1:
+            return "refresh: committed, old codes still there"
+        if store.serving < store.last_model:
+            noted = store.read_encoded(store.last_model)
+            return f"refresh: {'some' if noted else 'no'} fragments noted"
+        if store.dataset("encoded").count_rows():
+            return "refresh: old codes dropped, notes still there"
+        return "between two calls" if task is None else task["do"]
+
+    def _settle(self, collection: Collection, task: Task | None) -> None:
+        """Find out the fate of the change that was under way."""
+        learners = [self.twin.copy()]
+        if task is not None:
+            expected = after(task, self.there)
+            if self._contents(collection) == self._listing(expected) and (
+                expected != self.there or task["do"] == "label"
+            ):
+                taught = self.twin.copy()
+                teach(taught, task, self.there)
+                if expected == self.there:  # labels as before: only the learner can tell
+                    learners.append(taught)
+                else:
+                    learners = [taught]
+                self.there = expected
+        if task is not None:
+            for learner in [*learners]:
+                waited = learner.copy()
+                waited.learn_waiting()
+                learners.append(waited)
+        content = learned(collection._learner)
+        fitting = [learner for learner in learners if learned(learner) == content]
+        check(bool(fitting), f"the learner is none that learned what is there, after {task}")
+        self.twin = fitting[0]
+
+    def _listing(self, there: dict[int, Stored]) -> list[tuple[int, int, int | None]]:
+        return sorted((i, item.version, item.label) for i, item in there.items())
+
+    def _contents(self, collection: Collection) -> list[tuple[int, int, int | None]]:
+        table = collection._store.read_items(["id", "metadata"])
+        versions = [json.loads(text)["version"] for text in table["metadata"].to_pylist()]
+        ids = table["id"].to_pylist()
+        directory = collection._view.directory
+        labels = [directory.label_at(place) for place in directory.find(ids).tolist()]
+        return sorted(zip(ids, versions, labels, strict=True), key=lambda item: item[:2])
+
+    def _compare(self, collection: Collection) -> None:
+        check(self._contents(collection) == self._listing(self.there), "items or labels differ")
+        check(sorted(collection.ids) == sorted(self.there), "ids differ")
+        number = collection.model_number
+        columns = ["key", "id", "vector"] + ([f"code_{number}"] if number else [])
+        table = collection._store.read_items(columns).sort_by("key")
+        ids, rows = table["id"].to_pylist(), vectors_of(table["vector"])
+        versions = [self.there[i].version for i in ids]
+        check(np.array_equal(rows, vectors(ids, versions)), "vectors differ")
+        check(len(collection) == len(ids) == len(self.there), "numbers of items differ")
+        if not number:
+            return
+        codes = codes_of(table[columns[-1]])
+        check(np.array_equal(codes, collection.model().transform(rows)), "codes are of two models")
+        index = collection._view.index
+        assert index is not None
+        check(np.array_equal(index.codes, codes), "the index differs from what is stored")
+        check(np.array_equal(index.ids, table["key"].to_numpy()), "the index has other keys")
+        check(collection.history().refreshes[-1]["model"] == number, "the history lacks a refresh")
+        distances, _ = collection.search(rows[:3], 1)
+        check(bool((distances == 0).all()), "a search does not find what is stored")
+
+
+def learned(learner: Learner) -> bytes:
+    """All that makes up what a learner has learned, as bytes."""
+    model: bytes = learner.hasher_.to_bytes() + learner.reservoir_.to_bytes()
+    waiting = b"" if learner.waiting_rows_ is None else learner.waiting_rows_.tobytes()
+    labels = json.dumps([learner.waiting_labels_, learner.n_learned_]).encode()
+    return model + waiting + labels
+
+
+def check(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise SystemExit(f"FAILED: {otherwise}")
+
+
+def run(kills: int, n_items: int, seed: int) -> None:
+    with tempfile.TemporaryDirectory() as folder, Server() as server:
+        trial, start = Trial(Path(folder) / "items", seed, n_items, server), time.perf_counter()
+        for i in range(kills):
+            try:
+                trial.kill_one()
+            except SystemExit as error:
+                raise SystemExit(f"{error} (kill {i + 1}, seed {trial.seed})") from error
+        slowest, disk = max(trial.openings), Store(trial.path).disk_bytes() or 0
+        print(f"\n{kills} kills of a collection of {n_items:,} items and more, seed {seed}")
+        print(f"  {trial.n_done:,} calls acknowledged, {len(trial.there):,} items at the end")
+        for where, n in sorted(trial.seen.items()):
+            print(f"  {n:4} killed in  {where}")
+        print("  nothing acknowledged lost, no item twice, codes of one model, learner exact")
+        median = sorted(trial.openings)[kills // 2]
+        print(f"  opened again in {median:.3f} s (median), {slowest:.3f} s (slowest)")
+        print(f"  {disk / 1e6:.1f} MB on disk; {time.perf_counter() - start:.0f} s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=300)
+    parser.add_argument("--items", type=int, help="default: 3,000, and 100,000 for a fifth")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.serve:
+        serve()
+        return
+    print(describe_machine())
+    if arguments.items is not None:
+        run(arguments.kills, arguments.items, arguments.seed)
+        return
+    large = arguments.kills // 5
+    run(arguments.kills - large, 3_000, arguments.seed)
+    run(large, 100_000, arguments.seed + 1_000_000)
+
+
+if __name__ == "__main__":
+    main()

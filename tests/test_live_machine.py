@@ -1,0 +1,131 @@
+"""A live collection against a plain dict, by calls in any order."""
+
+import tempfile
+
+import hypothesis.strategies as st
+import numpy as np
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from streamhash import SDOH
+from streamhash.live import Collection, state
+
+WIDTH = 4
+
+
+def vector(number):
+    return np.sin(number * np.arange(1, WIDTH + 1) * 0.7).astype(np.float32)
+
+
+ids_of_some = st.lists(st.integers(0, 30), min_size=1, max_size=8, unique=True)
+label = st.sampled_from([None, 0, 1, 2])
+
+
+class Machine(RuleBasedStateMachine):
+    def __init__(self):
+        super().__init__()
+        state.MANY = 5  # tidy up after a few changes already
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = f"{self.folder.name}/items"
+        hasher = SDOH(8, batch_size=4, random_state=0)
+        self.c = Collection.create(self.path, hasher, refresh=12)
+        self.reader = Collection.open(self.path, read_only=True)
+        self.there = {}
+        self.n = 0
+
+    def teardown(self):
+        self.c.close()
+        self.reader.close()
+        self.folder.cleanup()
+        state.MANY = 64
+
+    @rule(ids=ids_of_some, existing=st.sampled_from(["skip", "replace"]), data=st.data())
+    def add(self, ids, existing, data):
+        labels = data.draw(st.lists(label, min_size=len(ids), max_size=len(ids)))
+        new = {}
+        for i, y in zip(ids, labels, strict=True):
+            self.n += 1
+            new[i] = (self.n, y)
+        rows = np.array([vector(number) for number, _ in new.values()])
+        extra = [{"n": number} for number, _ in new.values()]
+        taken = [i for i in ids if existing == "replace" or i not in self.there]
+        assert self.c.add(ids, rows, labels, metadata=extra, existing=existing) == len(taken)
+        for i in taken:
+            self.there.pop(i, None)
+            self.there[i] = new[i]
+
+    @precondition(lambda self: self.there)
+    @rule(data=st.data())
+    def label(self, data):
+        ids = data.draw(st.lists(st.sampled_from([*self.there]), min_size=1, unique=True))
+        labels = data.draw(st.lists(label, min_size=len(ids), max_size=len(ids)))
+        self.c.label(ids, labels)
+        for i, y in zip(ids, labels, strict=True):
+            self.there[i] = (self.there[i][0], y)
+
+    @precondition(lambda self: self.there)
+    @rule(data=st.data())
+    def delete(self, data):
+        ids = data.draw(st.lists(st.sampled_from([*self.there]), min_size=1, unique=True))
+        self.c.delete(ids)
+        for i in ids:
+            del self.there[i]
+
+    @precondition(lambda self: self.c._learner.is_ready or self.c._learner.n_waiting)
+    @rule()
+    def refresh(self):
+        self.c.refresh()
+        assert self.c.gain() in (0, None)
+
+    @rule()
+    def reopen(self):
+        learner = self.c._learner.to_bytes()
+        self.c.close()
+        self.c = Collection.open(self.path)
+        assert self.c._learner.to_bytes() == learner
+
+    @precondition(lambda self: self.c.model_number)
+    @rule(k=st.integers(1, 40))
+    def search(self, k):
+        queries = np.array([vector(number) for number in (0, 1, self.n)])
+        model = self.c.model()
+        rows = np.array([vector(number) for number, _ in self.there.values()])
+        distances, ids = self.c.search(queries, k)
+        assert ids.shape == (3, k)
+        if not self.there:
+            assert (ids == -1).all()
+            return
+        codes, own = (
+            np.unpackbits(model.transform(queries), 1),
+            np.unpackbits(model.transform(rows), 1),
+        )
+        for q in range(3):
+            far = (codes[q] != own).sum(axis=1)
+            order = np.argsort(far, kind="stable")[:k]
+            assert ids[q, : len(order)].tolist() == [[*self.there][i] for i in order]
+            assert distances[q, : len(order)].tolist() == far[order].tolist()
+            assert (ids[q, len(order) :] == -1).all()
+
+    @invariant()
+    def same(self):
+        for c in (self.c, self.reader):
+            assert c.ids == [*self.there]
+            items = c.get(c.ids)
+            assert [(item.metadata["n"], item.label) for item in items] == [*self.there.values()]
+            if items and c.model_number:
+                rows = np.array([vector(number) for number, _ in self.there.values()])
+                codes = np.array([item.code for item in items])
+                assert np.array_equal(codes, c.model().transform(rows))
+            if items:
+                assert c._store.dataset("items").count_rows() == len(items)
+        assert self.c.status()["labelled"] == sum(y is not None for _, y in self.there.values())
+
+
+TestMachine = Machine.TestCase
+TestMachine.settings = settings(
+    max_examples=8,
+    stateful_step_count=25,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
