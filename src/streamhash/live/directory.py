@@ -7,6 +7,7 @@ read none), and a key that is not there any more is told, so that the search can
 """
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -131,6 +132,8 @@ class Directory:
 
     def find(self, ids: Sequence[Any]) -> Integers:
         """Places of ids; -1 where there is none."""
+        if not self._places:
+            return np.full(len(ids), -1, np.int64)
         return np.array([self._places.get(item, -1) for item in ids], np.int64)
 
     def keys_at(self, places: Integers) -> Integers:
@@ -191,17 +194,12 @@ class Directory:
             self._fill(now.keys[kept], now.ids[kept], labels)
 
     def _number(self, labels: Sequence[Any] | NDArray[Any]) -> NDArray[np.int32]:
-        numbers = np.empty(len(labels), np.int32)
-        for i, label in enumerate(labels):
-            if label is None:
-                numbers[i] = NO_LABEL
-                continue
-            number = self._numbers.get(label)
-            if number is None:
-                number = self._numbers[label] = len(self._label_names)
+        numbers = self._numbers
+        for label in dict.fromkeys(labels):
+            if label is not None and label not in numbers:
+                numbers[label] = len(self._label_names)
                 self._label_names.append(label)
-            numbers[i] = number
-        return numbers
+        return np.fromiter(map(numbers.get, labels, repeat(NO_LABEL)), np.int32, len(labels))
 
 
 def _larger(array: NDArray[Any], size: int, room: int) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from streamhash.live.learner import Learner
 from streamhash.live.locks import ReaderLease, WriterLock, oldest_lease, uninterrupted
 from streamhash.live.policy import Policy
 from streamhash.live.store import MANY, Store
-from streamhash.live.view import View, advance, nothing
+from streamhash.live.view import View, absent, advance, nothing
 
 __all__ = ["State"]
 
@@ -172,7 +172,7 @@ class State:
                 store.drop_old_codes()
                 if store.has_items:
                     there = store.read_items(["key"])["key"].to_numpy()
-                    store.delete_items(np.setdiff1d(there, self._view.directory.keys))
+                    store.delete_items(absent(np.sort(there), self._view.directory.keys))
             self._untidy = False
         except FileError as error:
             logger.warning("something is left to tidy up: %s", error)

@@ -18,7 +18,7 @@ from streamhash.live.inputs import from_json
 from streamhash.live.store import CODE, Store
 from streamhash.search import HammingIndex
 
-__all__ = ["View", "advance", "nothing"]
+__all__ = ["View", "absent", "advance", "nothing"]
 
 Integers = NDArray[np.int64]
 
@@ -59,7 +59,7 @@ def advance(view: View, store: Store) -> View:
     column = f"{CODE}{number}" if number else None
     there = store.read_items(["key", column] if changed and column else ["key"])
     keys = there["key"].to_numpy()
-    gone = np.setdiff1d(directory.keys, keys, assume_unique=True)
+    gone = absent(directory.keys, keys)
     new = _new_items(store, directory.last_key, column)
     later, labels = store.read_labels(n_labels)
     # All is read; from here on only memory changes.
@@ -70,9 +70,12 @@ def advance(view: View, store: Store) -> View:
     directory.remove([name for name in lost.tolist() if name not in again])
     directory.append(new.keys, new.ids, new.labels)
     if index is not None and changed:
-        order = np.argsort(keys)
-        order = order[np.isin(keys[order], directory.keys, assume_unique=True)]
-        index.add(codes_of(there[column])[order], keys[order])
+        codes, here = codes_of(there[column]), directory.keys
+        if not np.array_equal(keys, here):  # they differ in what was removed or moved
+            order = np.argsort(keys)
+            order = order[np.isin(keys[order], here, assume_unique=True)]
+            keys, codes = keys[order], codes[order]
+        index.add(codes, keys)
     elif index is not None and new.codes is not None:
         index.remove(dropped)
         index.add(new.codes, new.keys)
@@ -105,6 +108,13 @@ def _new_items(store: Store, last_key: int, column: str | None) -> _New:
         from_json(table["label"].to_pylist()),
         codes_of(table[column]) if column else None,
     )
+
+
+def absent(keys: Integers, others: Integers) -> Integers:
+    """Return the keys, ascending, that are not among others; quickly where those begin with all."""
+    if np.array_equal(keys, others[: len(keys)]):
+        return keys[:0]
+    return np.setdiff1d(keys, others, assume_unique=True)
 
 
 def _set_labels(directory: Directory, keys: Integers, labels: list[Any]) -> None:
