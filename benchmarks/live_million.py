@@ -3,8 +3,9 @@
 Made-up vectors of 128 dimensions around a hundred centres, one in twenty with a label; codes of 64
 bits by SDOH. The peer is what a person would write: faiss's IndexBinaryIDMap2, a file of vectors
 mapped to memory, one lock for adding and searching, and a loop that encodes all vectors and builds
-the index anew. It is not durable (a crash loses or mixes what was being written), may lose rows that
-come while it swaps, holds no labels and does not know when to refresh. Each runs in a process of its own, one thread for every part.
+the index anew. It is not durable (a crash loses or mixes what was being written), may lose rows
+that come while it swaps, holds no labels and does not know when to refresh. Each runs in a process
+of its own, one thread for every part.
 
     python benchmarks/live_million.py [--quick] [--float16]
 

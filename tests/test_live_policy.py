@@ -127,3 +127,15 @@ def test_refreshes_are_remembered_as_they_were():
     monitor.refreshed({**event, "model": 9}, None)
     assert len(monitor.refreshes) == EVENTS
     assert monitor.last_refresh["model"] == 9
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_drift_is_a_fall_of_the_answers_and_nothing_else(seed):
+    random, monitor = np.random.default_rng(seed), Monitor()
+    monitor.answers(random.random(5000) ** 0.3, time=0.0, labelled=5000)  # mean 0.77
+    monitor.answers(random.random(3000) ** 0.1, time=1.0, labelled=8000)  # better: 0.91
+    assert monitor.drifts_ == []
+    monitor.answers(random.random(1000) ** 2, time=2.0, labelled=9000)  # worse: 0.33
+    assert len(monitor.drifts_) == 1
+    assert 8000 < monitor.drifts_[0]["labelled"] < 8150
+    assert monitor.drifts_[0]["time"] == 2.0
