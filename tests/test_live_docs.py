@@ -34,7 +34,7 @@ def test_the_commands_print_what_the_page_says(tmp_path):
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             env={**os.environ, "PATH": path},
             check=False,
         )
