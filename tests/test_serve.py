@@ -309,3 +309,28 @@ def test_a_reader_sees_what_another_process_stores(url, digits):
         assert (status, json.loads(content)["error"]["code"]) == (403, "read_only")
         writer.delete([777])
         assert call(url, "/api/items/777")[0] == 404
+
+
+def test_the_demo_gets_better_while_one_watches(start_service, tmp_path):
+    service = start_service("demo", "--serve", "--out", tmp_path / "digits")
+    queries = {"ids": [*range(500, 600)], "k": 10}
+
+    def precision():
+        found = ask(service.url, "/api/search", queries)
+        own = ask(service.url, "/api/items/get", {"ids": queries["ids"]})["items"]
+        digits = [item["metadata"]["digit"] for item in own]
+        right = [
+            hit["metadata"]["digit"] == digit
+            for digit, row in zip(digits, found["results"], strict=True)
+            for hit in row
+        ]
+        return np.mean(right)
+
+    with urllib.request.urlopen(service.url + "/api/items/500/image", timeout=10) as image:
+        assert image.headers["content-type"] == "image/png"
+    before, deadline = precision(), time.monotonic() + 30
+    while precision() < before + 0.1:
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+    code, _, errors = service.stop()
+    assert (code, errors) == (0, "")

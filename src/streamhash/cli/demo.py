@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from streamhash.cli._options import Seed
+from streamhash.cli.serve import Port, need_service
 from streamhash.errors import InputError
 
 __all__ = ["run"]
@@ -16,15 +17,28 @@ OURS = ".streamhash-demo"  # a file that marks a folder as the demo's own
 
 def run(
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Folder for the report.")
-    ] = Path("streamhash-demo"),
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Folder for the report, or for the collection."),
+    ] = None,
     seed: Seed = 0,
+    serve: Annotated[
+        bool,
+        typer.Option("--serve", help="Serve digits that keep arriving, and a page to watch them."),
+    ] = False,
+    port: Port = 8000,
 ) -> None:
     """Try every method on the embedded digits.
 
     Prints a table of the five metrics, and writes figures and a page that shows them into the
     folder. An earlier report of the demo is replaced; any other folder is left alone.
+
+    With --serve: a live collection of digits behind HTTP, most of them without a label at first;
+    labelled ones keep arriving, and within half a minute the neighbours of a digit get better.
     """
+    if serve:
+        _serve(out, seed, port)
+        return
+    out = out or Path("streamhash-demo")
     _take(out)
     from streamhash.bench import (
         ROWS_FILE,
@@ -50,6 +64,19 @@ def run(
     if not have_figures():
         note('The page has no figures; for them, run pip install "streamhash[plots]".')
     typer.echo(f"The report is in {page}: open it in a browser.")
+
+
+def _serve(folder: Path | None, seed: int, port: int) -> None:
+    need_service()
+    import tempfile
+
+    from streamhash.cli.serve import serve
+    from streamhash.serve.demo import DigitStream, create_digits
+
+    with tempfile.TemporaryDirectory(prefix="streamhash-") as temporary:
+        path = folder or Path(temporary) / "digits"
+        with create_digits(path, seed) as collection, DigitStream(collection, seed):
+            serve(collection, "127.0.0.1", port)
 
 
 def _take(folder: Path) -> None:

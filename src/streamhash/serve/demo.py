@@ -3,7 +3,7 @@
 import threading
 from os import PathLike
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ BEFORE = 1000  # digits that are there from the beginning, without labels
 STAGE = 20  # labelled digits that the learner takes at a time: few, so that its start is seen
 EVERY = 1.0  # seconds between two stages
 MOST = 20_000  # items; after that, the oldest are replaced
-METADATA = {"image": {"width": SIDE, "height": SIDE}}
 
 
 def create_digits(path: str | PathLike[str], seed: int = 0) -> Collection:
@@ -29,11 +28,17 @@ def create_digits(path: str | PathLike[str], seed: int = 0) -> Collection:
     collection = Collection.create(path, hasher, background=True, random_state=seed)
     digits = _Digits(seed)
     X, y = digits.take(BEFORE)
-    collection.add(range(BEFORE), X, metadata=[METADATA] * BEFORE)
+    collection.add(range(BEFORE), X, metadata=_metadata(y))
     # One class after the other is a hard beginning: what is learned first is of little use.
     first = np.argsort(y, kind="stable")[: 2 * STAGE]
     collection.label(first, y[first])
     return collection
+
+
+def _metadata(y: NDArray[np.int64]) -> list[dict[str, Any]]:
+    """Say that the vectors are pictures, and of which digit, for people to see: none learns it."""
+    image = {"width": SIDE, "height": SIDE}
+    return [{"image": image, "digit": digit} for digit in y.tolist()]
 
 
 class DigitStream:
@@ -63,7 +68,7 @@ class DigitStream:
         while not self._stop.wait(self._every):
             X, y = self._digits.take(STAGE)
             ids = np.arange(number, number + STAGE) % MOST
-            self._collection.add(ids, X, y, metadata=[METADATA] * STAGE, existing="replace")
+            self._collection.add(ids, X, y, metadata=_metadata(y), existing="replace")
             number += STAGE
 
 
