@@ -12,10 +12,6 @@ export class ServiceError extends Error {
     this.status = status;
     this.code = code;
   }
-
-  get isUnreachable() {
-    return this.status === 0;
-  }
 }
 
 const WORDS = {

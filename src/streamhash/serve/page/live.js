@@ -2,20 +2,20 @@
 
 import { api } from "./api.js";
 import { bars, timeline } from "./chart.js";
-import { announce, choice, el, notice, say, waiting } from "./elements.js";
+import { choice, el, notice, say, waiting } from "./elements.js";
 import { poll } from "./polling.js";
 import { emptiness } from "./search.js";
 import { ago, bytes, clock, count, counted, duration, share } from "./words.js";
 
 const EVERY = 1500; // milliseconds
 const SETTLED = 4000; // after a press of the button
+const NOTHING = "Nothing new was learned since; the model stays.";
 const LISTED = 12; // rows of each table
 
 export function liveView(page) {
   const tiles = {};
   const chart = timeline();
   const across = choice("Across", [["time", "time"], ["labelled", "labelled items"]], () => paintHistory());
-  const trouble = el("div", {});
   const empty = el("div", {}, waiting("Asking the service"));
   const balance = el("div", { class: "panel" });
   const flips = el("div", { class: "panel" });
@@ -45,7 +45,6 @@ export function liveView(page) {
     { class: "view live-view" },
     el("h1", { tabindex: "-1" }, "Live"),
     el("p", { class: "lead" }, "Every labelled item is first a query, judged by its neighbours' labels, and then a lesson. A refresh puts what was learned to work."),
-    trouble,
     empty,
     body,
   );
@@ -65,7 +64,6 @@ export function liveView(page) {
   async function ask() {
     const [history] = await Promise.all([api.history(), page.ask()]);
     last = history;
-    trouble.replaceChildren();
     paintHistory();
   }
 
@@ -120,7 +118,7 @@ export function liveView(page) {
     show(_, moved) {
       if (!moved) return;
       if (page.status) paint(page.status);
-      polling = poll(ask, EVERY, (error) => trouble.replaceChildren(error.isUnreachable ? "" : notice("problem", "The history could not be loaded.", error.message)));
+      polling = poll(ask, EVERY, page.tellTrouble);
       refresh.onstart = () => polling?.now();
     },
     hide() {
@@ -158,14 +156,21 @@ function refreshPanel(page) {
     button.disabled = true;
     say(state, "Asking for a refresh");
     try {
-      await api.refresh();
-      panel.onstart?.();
+      const { running, changed } = await api.refresh();
+      if (!running && !changed) finish(NOTHING);
+      else panel.onstart?.();
     } catch (error) {
       pressed = null;
       button.disabled = false;
       say(state, "");
       problem.replaceChildren(notice("problem", "The refresh did not start.", error.message));
     }
+  }
+
+  function finish(words) {
+    pressed = null;
+    button.disabled = false;
+    say(state, words);
   }
 
   function tell(status) {
@@ -183,12 +188,8 @@ function refreshPanel(page) {
     else if (refresh.running) say(state, "A refresh is running. Searches go on meanwhile.");
     else if (pressed !== null) {
       // A report may be a little older than the press: that nothing changed is believed later.
-      if (serving.model === pressed.model && Date.now() - pressed.at < SETTLED) return;
-      const done = serving.model === pressed.model ? "Nothing new was learned since; the model stays." : `Model ${serving.model} serves now.`;
-      say(state, done);
-      announce(done);
-      pressed = null;
-      button.disabled = !status.writable;
+      if (serving.model !== pressed.model) finish(`Model ${serving.model} serves now.`);
+      else if (Date.now() - pressed.at > SETTLED) finish(NOTHING);
     } else if (refresh.interrupted) say(state, "A refresh was interrupted; the next goes on where it was.");
     else if (!serving.model && learner.waiting) say(state, `Learns from the ${counted(learner.waiting, "item")} that wait, and serves that.`);
   }

@@ -17,6 +17,7 @@ const page = {
   go: (view, parameters = {}) => (location.hash = address(view, parameters)),
   address,
   ask,
+  tellTrouble,
 };
 const views = { search: searchView(page), live: liveView(page), compare: compareView(page) };
 const TITLES = { search: "Search", live: "Live", compare: "Compare" };
@@ -69,9 +70,10 @@ async function ask() {
   views[shown].told?.(page.status);
 }
 
-function unreachable(error, wait) {
+/** Tell that a report did not come, and when it is asked for again. */
+function tellTrouble(error, wait, again) {
   const next = `Trying again in ${Math.round(wait / 1000)} s.`;
-  connection.replaceChildren(notice("problem", error.message, next));
+  connection.replaceChildren(notice("problem", error.message, next, again));
 }
 
 function askForToken(refused) {
@@ -102,4 +104,5 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 });
 addEventListener("hashchange", route);
 route();
-poll(ask, 2000, unreachable);
+// The view of what goes on asks for itself, and more often.
+poll(() => (shown === "live" ? null : ask()), 2000, tellTrouble);

@@ -2,7 +2,8 @@
 
 const LONGEST = 30_000; // milliseconds
 
-/** Call `task` every `every` milliseconds, beginning now; `failed` hears of errors. */
+/** Call `task` every `every` milliseconds, beginning now; `failed` hears of errors, how long it will be
+ * until the next try, and what to call to try at once. */
 export function poll(task, every, failed) {
   let timer = null;
   let failures = 0;
@@ -18,7 +19,7 @@ export function poll(task, every, failed) {
       failures = 0;
     } catch (error) {
       failures += 1;
-      if (!stopped) failed(error, wait());
+      if (!stopped) failed(error, wait(), run);
     }
     running = false;
     if (!stopped) timer = setTimeout(run, wait());
