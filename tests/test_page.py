@@ -469,6 +469,9 @@ def test_a_phone_needs_no_sideways_scrolling_and_all_has_a_name(tab, service, vi
     tab.set_viewport_size({"width": 360, "height": 740})
     tab.goto(f"{service}/#{view}")
     expect(tab.locator(VIEWS[view]).first).to_be_visible()
+    if view == "live":
+        tab.get_by_text("The same as tables").click()
+        expect(tab.get_by_role("region", name="Quality")).to_be_visible()
     assert tab.evaluate("document.documentElement.scrollWidth") <= 360
     assert tab.evaluate(NAMELESS) == []
 

@@ -3,18 +3,36 @@
 import { api } from "./api.js";
 import { bitsOf, strip } from "./bits.js";
 import { announce, choice, el, notice, svg, waiting } from "./elements.js";
+import { emptiness } from "./empty.js";
 import { labelOf, thumbnail } from "./items.js";
-import { emptiness } from "./search.js";
 import { counted, plain, share } from "./words.js";
 
 // As the command line names them; a test holds this list against the library's.
-export const METHODS = ["sdoh", "bsodh", "hmoh", "hcoh", "mihash", "osh", "adapthash", "okh", "frosh", "sketchhash", "itq", "pcah", "lsh"];
+export const METHODS = [
+  "sdoh",
+  "bsodh",
+  "hmoh",
+  "hcoh",
+  "mihash",
+  "osh",
+  "adapthash",
+  "okh",
+  "frosh",
+  "sketchhash",
+  "itq",
+  "pcah",
+  "lsh",
+];
 const QUERIES = 8;
 const SIDES = ["left", "right"];
 
 export function compareView(page) {
   const pickers = { left: choice("Left", [], pick), right: choice("Right", [], pick) };
-  const k = choice("Neighbours", [5, 10, 20].map((n) => [n, n]), pick);
+  const k = choice(
+    "Neighbours",
+    [5, 10, 20].map((n) => [n, n]),
+    pick,
+  );
   k.select.value = 10;
   const other = el("button", { type: "button", onclick: () => draw().then(pick) }, "Other queries");
   const results = el("section", { "aria-label": "Results" });
@@ -22,8 +40,19 @@ export function compareView(page) {
     "div",
     { class: "view compare-view" },
     el("h1", { tabindex: "-1" }, "Compare"),
-    el("p", { class: "lead" }, "Two versions of the model, or two methods, answer the same queries. All are tried on a sample of the items; a method learns from its labels first."),
-    el("div", { class: "row controls" }, pickers.left.element, pickers.right.element, k.element, other),
+    el(
+      "p",
+      { class: "lead" },
+      "Two versions of the model, or two methods, answer the same queries. All are tried on a sample of the items; a method learns from its labels first.",
+    ),
+    el(
+      "div",
+      { class: "row controls" },
+      pickers.left.element,
+      pickers.right.element,
+      k.element,
+      other,
+    ),
     results,
   );
   let queries = []; // items
@@ -34,13 +63,23 @@ export function compareView(page) {
 
   /** Fill both lists of choices, and keep what was chosen. */
   async function fill(chosen) {
-    const numbers = (await api.models()).map(({ number }) => number).filter((number) => number <= page.status.serving.model);
+    const numbers = (await api.models())
+      .map(({ number }) => number)
+      .filter((number) => number <= page.status.serving.model);
     models = page.status.serving.model;
     const groups = [
-      { group: "Versions of the model", options: numbers.map((n) => [`model:${n}`, `Model ${n}${n === models ? " (serves)" : ""}`]).reverse() },
+      {
+        group: "Versions of the model",
+        options: numbers
+          .map((n) => [`model:${n}`, `Model ${n}${n === models ? " (serves)" : ""}`])
+          .reverse(),
+      },
       { group: "Methods", options: METHODS.map((name) => [`method:${name}`, name.toUpperCase()]) },
     ];
-    const usual = { left: numbers.length > 1 ? `model:${numbers[0]}` : "method:lsh", right: `model:${models}` };
+    const usual = {
+      left: numbers.length > 1 ? `model:${numbers[0]}` : "method:lsh",
+      right: `model:${models}`,
+    };
     for (const side of SIDES) {
       const { select } = pickers[side];
       const before = chosen[side] ?? (select.value || usual[side]);
@@ -54,12 +93,19 @@ export function compareView(page) {
   async function draw() {
     const offset = Math.floor(Math.random() * Math.max(1, page.status.items - 100));
     const { items } = await api.newest(offset, 100);
-    const order = items.map((item) => [item.label === null, Math.random(), item]).sort(([a, x], [b, y]) => a - b || x - y);
+    const order = items
+      .map((item) => [item.label === null, Math.random(), item])
+      .sort(([a, x], [b, y]) => a - b || x - y);
     queries = order.slice(0, QUERIES).map(([, , item]) => item);
   }
 
   function pick() {
-    page.go("compare", { left: pickers.left.select.value, right: pickers.right.select.value, k: Number(k.select.value), ids: queries.map(({ id }) => id) });
+    page.go("compare", {
+      left: pickers.left.select.value,
+      right: pickers.right.select.value,
+      k: Number(k.select.value),
+      ids: queries.map(({ id }) => id),
+    });
   }
 
   const side = (value) => {
@@ -86,13 +132,26 @@ export function compareView(page) {
       if (parameters.k) k.select.value = parameters.k;
       if (Array.isArray(parameters.ids) && parameters.ids.length) {
         const there = new Map(queries.map((item) => [item.id, item]));
-        queries = await Promise.all(parameters.ids.map((id) => there.get(id) ?? api.item(id, { signal })));
+        queries = await Promise.all(
+          parameters.ids.map((id) => there.get(id) ?? api.item(id, { signal })),
+        );
       } else if (queries.length === 0) await draw();
       if (signal.aborted) return;
-      const answer = await api.compare({ queries: queries.map(({ id }) => id), k: Number(k.select.value), left: side(pickers.left.select.value), right: side(pickers.right.select.value) }, { signal });
+      const answer = await api.compare(
+        {
+          queries: queries.map(({ id }) => id),
+          k: Number(k.select.value),
+          left: side(pickers.left.select.value),
+          right: side(pickers.right.select.value),
+        },
+        { signal },
+      );
       show(answer);
     } catch (error) {
-      if (!signal.aborted) results.replaceChildren(notice("problem", "The comparison did not work.", error.message, () => start(parameters)));
+      if (!signal.aborted)
+        results.replaceChildren(
+          notice("problem", "The comparison did not work.", error.message, () => start(parameters)),
+        );
     }
   }
 
@@ -102,9 +161,35 @@ export function compareView(page) {
     const verdict = words(names.left, names.right, precision);
     announce(verdict);
     results.replaceChildren(
-      el("div", { class: "scores" }, SIDES.map((name) => score(names[name], precision[name]))),
-      el("p", { class: "verdict" }, verdict, el("span", { class: "quiet" }, ` ${counted(queries.length, "query", "queries")} on ${counted(sample, "item")}.`)),
-      el("ol", { class: "pairings" }, queries.map((query, i) => pairing(query, SIDES.map((name) => ({ name: names[name], code: answer[name].codes[i], found: answer[name].results[i] }))))),
+      el(
+        "div",
+        { class: "scores" },
+        SIDES.map((name) => score(names[name], precision[name])),
+      ),
+      el(
+        "p",
+        { class: "verdict" },
+        verdict,
+        el(
+          "span",
+          { class: "quiet" },
+          ` ${counted(queries.length, "query", "queries")} on ${counted(sample, "item")}.`,
+        ),
+      ),
+      el(
+        "ol",
+        { class: "pairings" },
+        queries.map((query, i) =>
+          pairing(
+            query,
+            SIDES.map((name) => ({
+              name: names[name],
+              code: answer[name].codes[i],
+              found: answer[name].results[i],
+            })),
+          ),
+        ),
+      ),
     );
   }
 
@@ -114,7 +199,11 @@ export function compareView(page) {
       { class: "score" },
       el("h2", {}, name),
       el("p", { class: "big" }, share(value ?? NaN)),
-      svg("svg", { class: "level", viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" }, svg("rect", { width: value ?? 0, height: 1 })),
+      svg(
+        "svg",
+        { class: "level", viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" },
+        svg("rect", { width: value ?? 0, height: 1 }),
+      ),
       el("p", { class: "quiet" }, "of the neighbours have the query's label"),
     );
   }
@@ -123,8 +212,22 @@ export function compareView(page) {
     return el(
       "li",
       { class: "card" },
-      el("h3", { class: "pairing-query" }, thumbnail(query), el("span", {}, el("span", { class: "tag" }, labelOf(query)), el("span", { class: "quiet" }, `item ${plain(query.id)}`))),
-      el("div", { class: "pairing-sides" }, answers.map((answer) => answerOf(query, answer))),
+      el(
+        "h3",
+        { class: "pairing-query" },
+        thumbnail(query),
+        el(
+          "span",
+          {},
+          el("span", { class: "tag" }, labelOf(query)),
+          el("span", { class: "quiet" }, `item ${plain(query.id)}`),
+        ),
+      ),
+      el(
+        "div",
+        { class: "pairing-sides" },
+        answers.map((answer) => answerOf(query, answer)),
+      ),
     );
   }
 
@@ -133,18 +236,31 @@ export function compareView(page) {
     return el(
       "div",
       { class: "answer" },
-      el("p", { class: "answer-title" }, el("b", {}, name), query.label === null ? null : el("span", { class: "quiet" }, ` ${good} of ${found.length} right`)),
+      el(
+        "p",
+        { class: "answer-title" },
+        el("b", {}, name),
+        query.label === null
+          ? null
+          : el("span", { class: "quiet" }, ` ${good} of ${found.length} right`),
+      ),
       strip(bitsOf(code, page.status.bits)),
       el(
         "ul",
         { class: "found" },
         found.map((each) => {
-          const agrees = query.label === null || each.label === null ? null : each.label === query.label;
+          const agrees =
+            query.label === null || each.label === null ? null : each.label === query.label;
           const told = `Item ${plain(each.id)}, ${labelOf(each)}, ${counted(each.distance, "bit")} away${agrees === false ? ", other label" : ""}`;
           return el(
             "li",
             { class: agrees === false ? "other" : null },
-            el("a", { href: page.address("search", { id: each.id }), "aria-label": told, title: told }, thumbnail(each), el("span", { class: "found-distance" }, each.distance)),
+            el(
+              "a",
+              { href: page.address("search", { id: each.id }), "aria-label": told, title: told },
+              thumbnail(each),
+              el("span", { class: "found-distance" }, each.distance),
+            ),
           );
         }),
       ),
@@ -167,7 +283,8 @@ export function compareView(page) {
 const nameOf = ({ model, method }) => (method ? method.toUpperCase() : `Model ${model}`);
 
 function words(left, right, precision) {
-  if (precision.left === null || precision.right === null) return "The queries have no labels, so that neither side can be called better.";
+  if (precision.left === null || precision.right === null)
+    return "The queries have no labels, so that neither side can be called better.";
   const gap = precision.right - precision.left;
   if (Math.abs(gap) < 0.0005) return `${left} and ${right} do equally well on these queries.`;
   const [better, worse] = gap > 0 ? [right, left] : [left, right];

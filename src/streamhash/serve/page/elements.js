@@ -18,7 +18,9 @@ function fill(element, attributes, children) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  element.append(
+    ...children.flat(Infinity).filter((child) => child !== null && child !== undefined),
+  );
   return element;
 }
 
@@ -45,7 +47,12 @@ export function notice(kind, title, text = "", again = null) {
 
 /** What to show while an answer is on its way. */
 export function waiting(text) {
-  return el("p", { class: "waiting" }, el("span", { class: "spinner", "aria-hidden": "true" }), text);
+  return el(
+    "p",
+    { class: "waiting" },
+    el("span", { class: "spinner", "aria-hidden": "true" }),
+    text,
+  );
 }
 
 /** A labelled choice; options are [value, text] or {group, options}. */

@@ -8,7 +8,8 @@ import { count, plain } from "./words.js";
 /** A square with the item's picture; its label where it has none. */
 export function thumbnail(item) {
   const square = el("span", { class: "thumb", "aria-hidden": "true" });
-  const word = () => el("span", { class: "thumb-word" }, item.label === null ? "?" : plain(item.label));
+  const word = () =>
+    el("span", { class: "thumb-word" }, item.label === null ? "?" : plain(item.label));
   if (item.metadata?.image) pictureOf(item).then((canvas) => square.append(canvas ?? word()));
   else square.append(word());
   return square;
@@ -31,8 +32,16 @@ export function facts(metadata) {
 export function itemGrid({ size, cell }) {
   const list = el("ul", { class: "grid" });
   const place = el("span", { class: "quiet", "aria-live": "polite" });
-  const newer = el("button", { type: "button", class: "small", onclick: () => turn(-size) }, "Newer");
-  const older = el("button", { type: "button", class: "small", onclick: () => turn(size) }, "Older");
+  const newer = el(
+    "button",
+    { type: "button", class: "small", onclick: () => turn(-size) },
+    "Newer",
+  );
+  const older = el(
+    "button",
+    { type: "button", class: "small", onclick: () => turn(size) },
+    "Older",
+  );
   const pager = el("div", { class: "row pager" }, newer, older, place);
   const element = el("div", {}, list, pager);
   let skipped = 0; // items newer than those shown
@@ -44,21 +53,36 @@ export function itemGrid({ size, cell }) {
   }
 
   async function load() {
-    if (shown.length === 0) list.replaceChildren(el("li", { class: "wide" }, waiting("Loading items")));
+    if (shown.length === 0)
+      list.replaceChildren(el("li", { class: "wide" }, waiting("Loading items")));
     try {
       const { total, items } = await api.newest(skipped, size);
       shown = items;
       list.replaceChildren(...shown.map((item) => el("li", {}, cell(item))));
-      place.textContent = shown.length ? `${count(skipped + 1)} to ${count(skipped + shown.length)} of ${count(total)}` : "";
+      place.textContent = shown.length
+        ? `${count(skipped + 1)} to ${count(skipped + shown.length)} of ${count(total)}`
+        : "";
       newer.textContent = skipped ? "Newer" : "Newest";
       pager.hidden = total === 0;
       older.disabled = skipped + size >= total;
     } catch (error) {
       shown = [];
-      list.replaceChildren(el("li", { class: "wide" }, notice("problem", "The items could not be loaded.", error.message, load)));
+      list.replaceChildren(
+        el(
+          "li",
+          { class: "wide" },
+          notice("problem", "The items could not be loaded.", error.message, load),
+        ),
+      );
     }
     return shown;
   }
 
-  return { element, load, get items() { return shown; } };
+  return {
+    element,
+    load,
+    get items() {
+      return shown;
+    },
+  };
 }

@@ -1,21 +1,28 @@
 // Live: how the collection does while the stream goes on, and the button that refreshes it.
 
 import { api } from "./api.js";
-import { bars, timeline } from "./chart.js";
-import { choice, el, notice, say, waiting } from "./elements.js";
+import { bars } from "./bars.js";
+import { timeline } from "./chart.js";
+import { choice, el, say, waiting } from "./elements.js";
+import { emptiness } from "./empty.js";
 import { poll } from "./polling.js";
-import { emptiness } from "./search.js";
-import { ago, bytes, clock, count, counted, duration, share } from "./words.js";
+import { refreshPanel } from "./refresh.js";
+import { ago, bytes, clock, count, counted, share } from "./words.js";
 
 const EVERY = 1500; // milliseconds
-const SETTLED = 4000; // after a press of the button
-const NOTHING = "Nothing new was learned since; the model stays.";
 const LISTED = 12; // rows of each table
 
 export function liveView(page) {
   const tiles = {};
   const chart = timeline();
-  const across = choice("Across", [["time", "time"], ["labelled", "labelled items"]], () => paintHistory());
+  const across = choice(
+    "Across",
+    [
+      ["time", "time"],
+      ["labelled", "labelled items"],
+    ],
+    () => paintHistory(),
+  );
   const empty = el("div", {}, waiting("Asking the service"));
   const balance = el("div", { class: "panel" });
   const flips = el("div", { class: "panel" });
@@ -24,27 +31,56 @@ export function liveView(page) {
   const body = el(
     "div",
     { class: "live-body", hidden: true },
-    el("dl", { class: "tiles" }, tile("precision", "Precision of answers"), tile("items", "Items"), tile("learner", "Learner"), tile("serving", "Serving")),
+    el(
+      "dl",
+      { class: "tiles" },
+      tile("precision", "Precision of answers"),
+      tile("items", "Items"),
+      tile("learner", "Learner"),
+      tile("serving", "Serving"),
+    ),
     el(
       "section",
       { class: "card", "aria-labelledby": "timeline-title" },
-      el("div", { class: "row spread" }, el("h2", { id: "timeline-title" }, "Timeline"), across.element),
+      el(
+        "div",
+        { class: "row spread" },
+        el("h2", { id: "timeline-title" }, "Timeline"),
+        across.element,
+      ),
       chart.element,
-      el("p", { class: "legend quiet" }, el("span", { class: "key refresh-key" }), "refresh ", el("span", { class: "key drift-key" }), "drift: answers got lastingly worse"),
+      el(
+        "p",
+        { class: "legend quiet" },
+        el("span", { class: "key refresh-key" }),
+        "refresh ",
+        el("span", { class: "key drift-key" }),
+        "drift: answers got lastingly worse",
+      ),
       el("details", {}, el("summary", {}, "The same as tables"), tables),
     ),
     el(
       "div",
       { class: "beside" },
       refresh.element,
-      el("section", { class: "card bit-card", "aria-labelledby": "bits-title" }, el("h2", { id: "bits-title" }, "Bits"), balance, flips),
+      el(
+        "section",
+        { class: "card bit-card", "aria-labelledby": "bits-title" },
+        el("h2", { id: "bits-title" }, "Bits"),
+        balance,
+        flips,
+      ),
     ),
   );
   const element = el(
     "div",
     { class: "view live-view" },
     el("h1", { tabindex: "-1" }, "Live"),
-    el("p", { class: "lead" }, "Every labelled item is first a query, judged by its neighbours' labels, and then a lesson. A refresh puts what was learned to work."),
+    el(
+      "p",
+      { class: "lead" },
+      "Every labelled item is first a query, judged by its neighbours' labels, and then a lesson. A refresh puts what was learned to work.",
+    ),
     empty,
     body,
   );
@@ -53,7 +89,12 @@ export function liveView(page) {
 
   function tile(name, title) {
     tiles[name] = { big: el("span", { class: "big" }), small: el("span", { class: "quiet" }) };
-    return el("div", { class: `tile ${name}` }, el("dt", {}, title), el("dd", {}, tiles[name].big, tiles[name].small));
+    return el(
+      "div",
+      { class: `tile ${name}` },
+      el("dt", {}, title),
+      el("dd", {}, tiles[name].big, tiles[name].small),
+    );
   }
 
   function set(name, big, small) {
@@ -71,10 +112,30 @@ export function liveView(page) {
     const { learner, serving, quality } = status;
     body.hidden = false;
     empty.replaceChildren(...(serving.model ? [] : [emptiness(status)]));
-    set("precision", share(quality.precision ?? NaN), quality.answers ? `recent mean, of ${counted(quality.answers, "answer")}` : "no labelled item has asked yet");
-    set("items", count(status.items), `${count(status.labelled)} labelled, ${counted(status.classes, "class", "classes")}, ${bytes(status.disk_bytes)}`);
-    set("learner", learner.method, `${count(learner.learned)} learned${learner.waiting ? `, ${count(learner.waiting)} waiting` : ""}`);
-    set("serving", serving.model ? `Model ${serving.model}` : "None", serving.since ? `${count(serving.learned)} learned, began ${ago(serving.since)}` : "serves as soon as one is learned");
+    set(
+      "precision",
+      share(quality.precision ?? NaN),
+      quality.answers
+        ? `recent mean, of ${counted(quality.answers, "answer")}`
+        : "no labelled item has asked yet",
+    );
+    set(
+      "items",
+      count(status.items),
+      `${count(status.labelled)} labelled, ${counted(status.classes, "class", "classes")}, ${bytes(status.disk_bytes)}`,
+    );
+    set(
+      "learner",
+      learner.method,
+      `${count(learner.learned)} learned${learner.waiting ? `, ${count(learner.waiting)} waiting` : ""}`,
+    );
+    set(
+      "serving",
+      serving.model ? `Model ${serving.model}` : "None",
+      serving.since
+        ? `${count(serving.learned)} learned, began ${ago(serving.since)}`
+        : "serves as soon as one is learned",
+    );
     refresh.tell(status);
     paintBits(status.codes);
   }
@@ -89,15 +150,34 @@ export function liveView(page) {
     if (!ones) balance.replaceChildren(el("p", { class: "quiet" }, "There are no codes yet."));
     else {
       const even = ones.filter((value) => value >= 0.4 && value <= 0.6).length;
-      const worst = ones.reduce((worst, value, i) => (Math.abs(value - 0.5) > Math.abs(ones[worst] - 0.5) ? i : worst), 0);
+      const worst = ones.reduce(
+        (worst, value, i) => (Math.abs(value - 0.5) > Math.abs(ones[worst] - 0.5) ? i : worst),
+        0,
+      );
       const told = `${even} of ${ones.length} bits are one in 40 to 60 % of the items. The most lopsided is bit ${worst + 1}, one in ${Math.round(ones[worst] * 100)} %.`;
-      balance.replaceChildren(el("h3", {}, "Balance: share of ones"), bars(ones, { middle: true, told }), el("p", { class: "quiet" }, told));
+      balance.replaceChildren(
+        el("h3", {}, "Balance: share of ones"),
+        bars(ones, { middle: true, told }),
+        el("p", { class: "quiet" }, told),
+      );
     }
-    if (!flipped) flips.replaceChildren(el("h3", {}, "Flips"), el("p", { class: "quiet" }, "Seen from the second model on: the share of items in which a refresh changed each bit."));
+    if (!flipped)
+      flips.replaceChildren(
+        el("h3", {}, "Flips"),
+        el(
+          "p",
+          { class: "quiet" },
+          "Seen from the second model on: the share of items in which a refresh changed each bit.",
+        ),
+      );
     else {
       const all = flipped.reduce((sum, value) => sum + value, 0) / flipped.length;
       const told = `The last refresh changed ${Math.round(all * 100)} % of all bits, and bit ${flipped.indexOf(Math.max(...flipped)) + 1} in the most items (${Math.round(Math.max(...flipped) * 100)} %).`;
-      flips.replaceChildren(el("h3", {}, "Flips by the last refresh"), bars(flipped, { told }), el("p", { class: "quiet" }, told));
+      flips.replaceChildren(
+        el("h3", {}, "Flips by the last refresh"),
+        bars(flipped, { told }),
+        el("p", { class: "quiet" }, told),
+      );
     }
   }
 
@@ -106,9 +186,35 @@ export function liveView(page) {
     const { refreshes, drifts, series } = last;
     const gain = (value) => (Number.isFinite(value) ? value.toFixed(3) : "–");
     tables.replaceChildren(
-      table("Refreshes", ["Time", "Model", "Learned", "Items", "Seconds", "Gain, bits"], refreshes.map((each) => [clock(each.time), each.model, count(each.learned), count(each.items), each.seconds.toFixed(2), gain(each.gain)])),
-      table("Drifts", ["Time", "Labelled items", "Precision"], drifts.map((each) => [clock(each.time), count(each.labelled), share(each.precision)])),
-      table("Quality", ["Time", "Items", "Model", "Precision", "Balance", "Gain, bits"], series.map((each) => [clock(each.time), count(each.items), each.model, share(each.precision), share(each.balance), gain(each.gain)])),
+      table(
+        "Refreshes",
+        ["Time", "Model", "Learned", "Items", "Seconds", "Gain, bits"],
+        refreshes.map((each) => [
+          clock(each.time),
+          each.model,
+          count(each.learned),
+          count(each.items),
+          each.seconds.toFixed(2),
+          gain(each.gain),
+        ]),
+      ),
+      table(
+        "Drifts",
+        ["Time", "Labelled items", "Precision"],
+        drifts.map((each) => [clock(each.time), count(each.labelled), share(each.precision)]),
+      ),
+      table(
+        "Quality",
+        ["Time", "Items", "Model", "Precision", "Balance", "Gain, bits"],
+        series.map((each) => [
+          clock(each.time),
+          count(each.items),
+          each.model,
+          share(each.precision),
+          share(each.balance),
+          gain(each.gain),
+        ]),
+      ),
     );
   }
   element.querySelector("details").addEventListener("toggle", paintHistory);
@@ -128,81 +234,6 @@ export function liveView(page) {
   };
 }
 
-/** The button, what it would bring and cost, and how a refresh goes on. */
-function refreshPanel(page) {
-  const button = el("button", { type: "button", class: "primary", onclick: start }, "Refresh now");
-  const state = el("p", { class: "state", role: "status" });
-  const problem = el("div", {});
-  const bar = el("progress", { hidden: true, "aria-label": "Refresh" });
-  const gain = el("dd", {});
-  const cost = el("dd", {});
-  const policy = el("dd", {});
-  const element = el(
-    "section",
-    { class: "card refresh", "aria-labelledby": "refresh-title" },
-    el("h2", { id: "refresh-title" }, "Refresh"),
-    el("dl", { class: "pairs" }, el("div", {}, el("dt", {}, "Estimated gain"), gain), el("div", {}, el("dt", {}, "Estimated cost"), cost), el("div", {}, el("dt", {}, "By itself"), policy)),
-    button,
-    bar,
-    state,
-    problem,
-  );
-  const panel = { element, tell, onstart: null };
-  let pressed = null; // when, and what served then
-
-  async function start() {
-    problem.replaceChildren();
-    pressed = { at: Date.now(), model: page.status.serving.model };
-    button.disabled = true;
-    say(state, "Asking for a refresh");
-    try {
-      const { running, changed } = await api.refresh();
-      if (!running && !changed) finish(NOTHING);
-      else panel.onstart?.();
-    } catch (error) {
-      pressed = null;
-      button.disabled = false;
-      say(state, "");
-      problem.replaceChildren(notice("problem", "The refresh did not start.", error.message));
-    }
-  }
-
-  function finish(words) {
-    pressed = null;
-    button.disabled = false;
-    say(state, words);
-  }
-
-  function tell(status) {
-    const { refresh, serving, learner } = status;
-    gain.textContent = refresh.gain === null ? "not known yet" : `${refresh.gain.toFixed(3)} bits of information`;
-    const seconds = refresh.cost_seconds < 0.1 ? "less than 0.1 s" : `about ${duration(refresh.cost_seconds)}`;
-    cost.textContent = `${seconds} for ${counted(refresh.cost_items, "item")}`;
-    policy.textContent = policyWords(refresh.policy);
-    button.disabled = !status.writable || refresh.running || pressed !== null;
-    bar.hidden = !refresh.running;
-    if (refresh.progress?.total) Object.assign(bar, { max: refresh.progress.total, value: refresh.progress.done });
-    else bar.removeAttribute("value");
-    if (refresh.error) problem.replaceChildren(notice("problem", "The last refresh failed.", refresh.error));
-    if (!status.writable) say(state, "The service has opened this collection to read only; refresh where it is written.");
-    else if (refresh.running) say(state, "A refresh is running. Searches go on meanwhile.");
-    else if (pressed !== null) {
-      // A report may be a little older than the press: that nothing changed is believed later.
-      if (serving.model !== pressed.model) finish(`Model ${serving.model} serves now.`);
-      else if (Date.now() - pressed.at > SETTLED) finish(NOTHING);
-    } else if (refresh.interrupted) say(state, "A refresh was interrupted; the next goes on where it was.");
-    else if (!serving.model && learner.waiting) say(state, `Learns from the ${counted(learner.waiting, "item")} that wait, and serves that.`);
-  }
-
-  return panel;
-}
-
-function policyWords(policy) {
-  if (policy === "manual") return "never; only by this button";
-  if (policy.startsWith("gain")) return `when the gain is above ${policy.split("=")[1]} bits`;
-  return `every ${count(Number(policy))} learned items`;
-}
-
 function table(caption, head, rows) {
   const shown = rows.slice(-LISTED).reverse();
   const more = rows.length > LISTED ? `, the last ${LISTED} of ${rows.length}` : "";
@@ -213,8 +244,28 @@ function table(caption, head, rows) {
       "table",
       {},
       el("caption", {}, caption + more),
-      el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))),
-      el("tbody", {}, shown.length ? shown.map((row) => el("tr", {}, row.map((value) => el("td", {}, value)))) : el("tr", {}, el("td", { colspan: head.length }, "none so far"))),
+      el(
+        "thead",
+        {},
+        el(
+          "tr",
+          {},
+          head.map((name) => el("th", { scope: "col" }, name)),
+        ),
+      ),
+      el(
+        "tbody",
+        {},
+        shown.length
+          ? shown.map((row) =>
+              el(
+                "tr",
+                {},
+                row.map((value) => el("td", {}, value)),
+              ),
+            )
+          : el("tr", {}, el("td", { colspan: head.length }, "none so far")),
+      ),
     ),
   );
 }

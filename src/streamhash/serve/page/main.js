@@ -80,12 +80,12 @@ function askForToken(refused) {
   const dialog = document.getElementById("token-dialog");
   const input = document.getElementById("token-input");
   if (refused) {
-    document.getElementById("token-why").textContent = "That token was not accepted. Check it and try again.";
+    document.getElementById("token-why").textContent =
+      "That token was not accepted. Check it and try again.";
   }
   input.value = "";
   dialog.showModal();
   return new Promise((resolve) => {
-    dialog.addEventListener("cancel", (event) => event.preventDefault()); // nothing works without
     dialog.addEventListener(
       "close",
       () => {
@@ -98,6 +98,9 @@ function askForToken(refused) {
 }
 
 onTokenNeeded(askForToken);
+document.getElementById("token-dialog").addEventListener("cancel", (event) => {
+  event.preventDefault(); // nothing works without
+});
 document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault(); // the part after # names views here
   main.focus();

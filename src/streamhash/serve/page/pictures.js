@@ -20,7 +20,10 @@ export async function pictureOf(item) {
     if (known.size >= KEPT) known.delete(known.keys().next().value);
     const isSmall = width * height <= SMALL;
     const source = isSmall ? vectorOf(item.id) : api.image(item.id).then(createImageBitmap);
-    known.set(item.id, source.catch(() => null));
+    known.set(
+      item.id,
+      source.catch(() => null),
+    );
   }
   const source = await known.get(item.id);
   if (source === null) return null;

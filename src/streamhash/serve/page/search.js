@@ -3,6 +3,7 @@
 import { api } from "./api.js";
 import { bitsOf, strip } from "./bits.js";
 import { announce, choice, el, notice, waiting } from "./elements.js";
+import { emptiness } from "./empty.js";
 import { facts, itemGrid, labelOf, thumbnail } from "./items.js";
 import { FileError, readVectors } from "./vectors.js";
 import { counted, plain } from "./words.js";
@@ -12,11 +13,25 @@ const SHOWN = 24; // items in the grid
 export function searchView(page) {
   const results = el("section", { class: "results", "aria-label": "Results" });
   const grid = itemGrid({ size: SHOWN, cell: itemButton });
-  const k = choice("Neighbours", [5, 10, 20, 50].map((n) => [n, n]), () => again());
+  const k = choice(
+    "Neighbours",
+    [5, 10, 20, 50].map((n) => [n, n]),
+    () => again(),
+  );
   k.select.value = 10;
   const model = choice("Model", [["", "the one that serves"]], () => again());
-  const fileInput = el("input", { type: "file", accept: ".npy,.json,.csv,.tsv,.txt", class: "unseen", onchange: () => take(fileInput.files[0]) });
-  const idInput = el("input", { name: "id", autocomplete: "off", spellcheck: "false", "aria-label": "Id of an item" });
+  const fileInput = el("input", {
+    type: "file",
+    accept: ".npy,.json,.csv,.tsv,.txt",
+    class: "unseen",
+    onchange: () => take(fileInput.files[0]),
+  });
+  const idInput = el("input", {
+    name: "id",
+    autocomplete: "off",
+    spellcheck: "false",
+    "aria-label": "Id of an item",
+  });
   const element = el(
     "div",
     { class: "view search-view" },
@@ -24,7 +39,11 @@ export function searchView(page) {
       "section",
       { class: "asking", "aria-labelledby": "search-title" },
       el("h1", { id: "search-title", tabindex: "-1" }, "Search"),
-      el("p", { class: "lead" }, "Choose an item or drop a vector: its nearest neighbours are those whose codes differ in the fewest bits."),
+      el(
+        "p",
+        { class: "lead" },
+        "Choose an item or drop a vector: its nearest neighbours are those whose codes differ in the fewest bits.",
+      ),
       el("div", { class: "row controls" }, k.element, model.element),
       el(
         "label",
@@ -49,7 +68,12 @@ export function searchView(page) {
   let running = null; // what stops the search under way
   let known = { items: -1, model: -1 };
 
-  for (const [name, on] of [["dragenter", true], ["dragover", true], ["dragleave", false], ["drop", false]]) {
+  for (const [name, on] of [
+    ["dragenter", true],
+    ["dragover", true],
+    ["dragleave", false],
+    ["drop", false],
+  ]) {
     element.addEventListener(name, (event) => {
       event.preventDefault();
       drop.classList.toggle("over", on);
@@ -61,7 +85,12 @@ export function searchView(page) {
     const current = query?.id === item.id;
     return el(
       "a",
-      { class: "cell", href: page.address("search", { id: item.id }), "aria-current": current ? "true" : null, "aria-label": `Search with item ${plain(item.id)}, ${labelOf(item)}` },
+      {
+        class: "cell",
+        href: page.address("search", { id: item.id }),
+        "aria-current": current ? "true" : null,
+        "aria-label": `Search with item ${plain(item.id)}, ${labelOf(item)}`,
+      },
       thumbnail(item),
       el("span", { class: "cell-word" }, labelOf(item)),
     );
@@ -101,7 +130,9 @@ export function searchView(page) {
 
   function markCurrent() {
     for (const link of grid.element.querySelectorAll(".cell")) {
-      const current = query?.id !== undefined && link.getAttribute("href") === page.address("search", { id: query.id });
+      const current =
+        query?.id !== undefined &&
+        link.getAttribute("href") === page.address("search", { id: query.id });
       if (current) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");
     }
@@ -115,10 +146,16 @@ export function searchView(page) {
     const timer = setTimeout(() => results.replaceChildren(waiting("Searching")), 200);
     try {
       const byItem = asked.id !== undefined;
-      const body = { k: Number(k.select.value), model: model.select.value ? Number(model.select.value) : null };
+      const body = {
+        k: Number(k.select.value),
+        model: model.select.value ? Number(model.select.value) : null,
+      };
       const [item, answer] = await Promise.all([
         byItem ? api.item(asked.id, { signal }) : null,
-        api.search({ ...body, ...(byItem ? { ids: [asked.id] } : { vectors: [asked.rows[asked.row]] }) }, { signal }),
+        api.search(
+          { ...body, ...(byItem ? { ids: [asked.id] } : { vectors: [asked.rows[asked.row]] }) },
+          { signal },
+        ),
       ]);
       const neighbours = await withCodes(answer, signal);
       clearTimeout(timer);
@@ -134,11 +171,19 @@ export function searchView(page) {
   async function withCodes(answer, signal) {
     const neighbours = answer.results[0];
     if (neighbours.length === 0 || answer.sample !== null) return neighbours;
-    const { items } = await api.itemsById(neighbours.map(({ id }) => id), { signal });
+    const { items } = await api.itemsById(
+      neighbours.map(({ id }) => id),
+      { signal },
+    );
     const query = bitsOf(answer.codes[0]);
     // A refresh between the two answers would mix the codes of two models: the distance tells.
-    const agrees = ({ code }, i) => code && bitsOf(code).filter((bit, j) => bit !== query[j]).length === neighbours[i].distance;
-    return neighbours.map((each, i) => ({ ...each, vector: items[i].vector, code: agrees(items[i], i) ? items[i].code : null }));
+    const agrees = ({ code }, i) =>
+      code && bitsOf(code).filter((bit, j) => bit !== query[j]).length === neighbours[i].distance;
+    return neighbours.map((each, i) => ({
+      ...each,
+      vector: items[i].vector,
+      code: agrees(items[i], i) ? items[i].code : null,
+    }));
   }
 
   function show(asked, item, answer, neighbours) {
@@ -146,8 +191,11 @@ export function searchView(page) {
     const bits = bitsOf(answer.codes[0], n);
     const label = item?.label ?? null;
     const same = neighbours.filter((each) => each.label === label).length;
-    const agreement = label === null ? null : `${same} of ${neighbours.length} neighbours have its label.`;
-    announce(`${counted(neighbours.length, "neighbour")} found by model ${answer.model}. ${agreement ?? ""}`);
+    const agreement =
+      label === null ? null : `${same} of ${neighbours.length} neighbours have its label.`;
+    announce(
+      `${counted(neighbours.length, "neighbour")} found by model ${answer.model}. ${agreement ?? ""}`,
+    );
     results.replaceChildren(
       el(
         "div",
@@ -157,15 +205,33 @@ export function searchView(page) {
           "div",
           { class: "query-words" },
           el("h2", {}, item ? `Item ${plain(item.id)}` : asked.name),
-          el("p", {}, item ? el("span", { class: "tag" }, labelOf(item)) : `Row ${asked.row + 1} of ${asked.rows.length}`, agreement ? ` ${agreement}` : null),
+          el(
+            "p",
+            {},
+            item
+              ? el("span", { class: "tag" }, labelOf(item))
+              : `Row ${asked.row + 1} of ${asked.rows.length}`,
+            agreement ? ` ${agreement}` : null,
+          ),
           item ? facts(item.metadata) : null,
           asked.rows?.length > 1 ? rowButtons(asked) : null,
         ),
-        el("div", { class: "query-code" }, strip(bits), el("code", { class: "hex" }, answer.codes[0])),
+        el(
+          "div",
+          { class: "query-code" },
+          strip(bits),
+          el("code", { class: "hex" }, answer.codes[0]),
+        ),
       ),
       el("h2", { class: "results-title" }, `Nearest by model ${answer.model}`),
-      neighbours.length ? el("p", { class: "quiet" }, explanation(answer, neighbours)) : notice("empty", "There is nothing to find yet.", "Add items, and they show up here."),
-      el("ol", { class: "neighbours" }, neighbours.map((each) => neighbour(each, label, bits))),
+      neighbours.length
+        ? el("p", { class: "quiet" }, explanation(answer, neighbours))
+        : notice("empty", "There is nothing to find yet.", "Add items, and they show up here."),
+      el(
+        "ol",
+        { class: "neighbours" },
+        neighbours.map((each) => neighbour(each, label, bits)),
+      ),
     );
     if (matchMedia("(max-width: 55rem)").matches) results.scrollIntoView({ block: "start" });
   }
@@ -178,14 +244,30 @@ export function searchView(page) {
     return el(
       "div",
       { class: "row" },
-      el("button", { type: "button", class: "small", disabled: asked.row === 0, onclick: step(-1) }, "Row before"),
-      el("button", { type: "button", class: "small", disabled: asked.row === asked.rows.length - 1, onclick: step(1) }, "Next row"),
+      el(
+        "button",
+        { type: "button", class: "small", disabled: asked.row === 0, onclick: step(-1) },
+        "Row before",
+      ),
+      el(
+        "button",
+        {
+          type: "button",
+          class: "small",
+          disabled: asked.row === asked.rows.length - 1,
+          onclick: step(1),
+        },
+        "Next row",
+      ),
     );
   }
 
   function explanation(answer, neighbours) {
-    if (answer.sample !== null) return `Tried on a sample of ${counted(answer.sample, "item")}. Codes are stored of the model that serves, so those of the neighbours are not shown.`;
-    return neighbours.some(({ code }) => code) ? "Bits that differ from the query stand out." : "The model changed while this was found. Search again to see the codes.";
+    if (answer.sample !== null)
+      return `Tried on a sample of ${counted(answer.sample, "item")}. Codes are stored of the model that serves, so those of the neighbours are not shown.`;
+    return neighbours.some(({ code }) => code)
+      ? "Bits that differ from the query stand out."
+      : "The model changed while this was found. Search again to see the codes.";
   }
 
   function neighbour(each, label, bits) {
@@ -193,14 +275,33 @@ export function searchView(page) {
     return el(
       "li",
       { class: differs ? "other" : null },
-      el("a", { class: "neighbour-link", href: page.address("search", { id: each.id }) , "aria-label": `Search with item ${plain(each.id)}` }, thumbnail(each)),
+      el(
+        "a",
+        {
+          class: "neighbour-link",
+          href: page.address("search", { id: each.id }),
+          "aria-label": `Search with item ${plain(each.id)}`,
+        },
+        thumbnail(each),
+      ),
       el(
         "div",
         { class: "neighbour-words" },
-        el("p", {}, el("span", { class: "tag" }, labelOf(each)), differs ? el("span", { class: "unlike" }, "other label") : null, el("span", { class: "quiet" }, ` item ${plain(each.id)}`)),
+        el(
+          "p",
+          {},
+          el("span", { class: "tag" }, labelOf(each)),
+          differs ? el("span", { class: "unlike" }, "other label") : null,
+          el("span", { class: "quiet" }, ` item ${plain(each.id)}`),
+        ),
         facts(each.metadata),
       ),
-      el("p", { class: "distance" }, el("b", {}, each.distance), el("span", {}, each.distance === 1 ? " bit" : " bits")),
+      el(
+        "p",
+        { class: "distance" },
+        el("b", {}, each.distance),
+        el("span", {}, each.distance === 1 ? " bit" : " bits"),
+      ),
       each.code ? strip(bitsOf(each.code, bits.length), bits) : null,
     );
   }
@@ -213,24 +314,33 @@ export function searchView(page) {
       el("option", { value: "" }, `${page.status.serving.model} (serves)`),
       ...old.reverse().map(({ number }) => el("option", { value: number }, number)),
     );
-    if ([...model.select.options].some(({ value }) => value === chosen)) model.select.value = chosen;
+    if ([...model.select.options].some(({ value }) => value === chosen))
+      model.select.value = chosen;
   }
 
   function introduce(status) {
     if (status === null || status.serving.model === 0) results.replaceChildren(emptiness(status));
     else if (query === null) {
-      results.replaceChildren(notice("empty", "Nothing chosen yet.", "Choose one of the items, or drop a file of vectors anywhere on this view."));
+      results.replaceChildren(
+        notice(
+          "empty",
+          "Nothing chosen yet.",
+          "Choose one of the items, or drop a file of vectors anywhere on this view.",
+        ),
+      );
     }
   }
 
   return {
     element,
-    show(parameters) {
-      if (parameters.id !== undefined && parameters.id !== query?.id) {
+    show(parameters, moved) {
+      const isOther = parameters.id !== undefined && parameters.id !== query?.id;
+      if (isOther) {
         query = { id: parameters.id };
         markCurrent();
-        run();
-      } else if (query === null) introduce(page.status);
+      }
+      if (query === null) introduce(page.status);
+      else if (isOther || moved) run(); // who comes back sees what is there by now
       if (page.status) this.told(page.status);
     },
     hide() {
@@ -243,18 +353,10 @@ export function searchView(page) {
         if (status.items !== known.items) grid.load();
       }
       const isNew = status.serving.model !== known.model;
-      if (query === null && (isNew || (status.serving.model === 0 && status.items !== known.items))) introduce(status);
+      if (query === null && (isNew || (status.serving.model === 0 && status.items !== known.items)))
+        introduce(status);
       if (isNew && status.serving.model) loadModels().catch(() => {}); // asked again with the next model
       known = { items: status.items, model: status.serving.model };
     },
   };
-}
-
-/** Why nothing can be searched, and what to do about it. */
-export function emptiness(status) {
-  if (status === null) return waiting("Asking the service");
-  if (status.items === 0) {
-    return notice("empty", "This collection is empty.", "Add items through the service (POST /api/items) or with streamhash.live in Python. They appear here as they come.");
-  }
-  return notice("empty", "No model has been learned yet.", `${counted(status.items, "item")} came, ${counted(status.labelled, "of them labelled", "of them labelled")}. Add more labelled items, or refresh in the Live view to learn from those that wait.`);
 }

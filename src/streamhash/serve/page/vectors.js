@@ -8,7 +8,9 @@ export class FileError extends Error {}
 /** Read a file into rows; `width` is what a row must have, null while that is not known. */
 export async function readVectors(file, width) {
   if (file.size > LARGEST) {
-    throw new FileError(`${file.name} is larger than 64 MB; cut out the rows you want to search with.`);
+    throw new FileError(
+      `${file.name} is larger than 64 MB; cut out the rows you want to search with.`,
+    );
   }
   const kind = file.name.toLowerCase().split(".").pop();
   let rows;
@@ -24,12 +26,16 @@ function check(rows, width, name) {
   if (rows.length === 0) throw new FileError(`${name} holds no vector.`);
   rows.forEach((row, i) => {
     if (row.length !== (width ?? rows[0].length)) {
-      const wanted = width ? `vectors of this collection have ${width}` : `row 1 has ${rows[0].length}`;
+      const wanted = width
+        ? `vectors of this collection have ${width}`
+        : `row 1 has ${rows[0].length}`;
       throw new FileError(`Row ${i + 1} of ${name} has ${row.length} numbers; ${wanted}.`);
     }
     const bad = row.findIndex((value) => typeof value !== "number" || !Number.isFinite(value));
     if (bad >= 0) {
-      throw new FileError(`Row ${i + 1} of ${name} has something in place ${bad + 1} that is no finite number.`);
+      throw new FileError(
+        `Row ${i + 1} of ${name} has something in place ${bad + 1} that is no finite number.`,
+      );
     }
   });
 }
@@ -51,7 +57,9 @@ export function fromNpy(buffer) {
   const view = new DataView(buffer);
   const magic = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59]; // \x93NUMPY
   if (buffer.byteLength < 12 || magic.some((byte, i) => view.getUint8(i) !== byte)) {
-    throw new FileError("This is no .npy file: it does not begin like one. Write it with numpy.save.");
+    throw new FileError(
+      "This is no .npy file: it does not begin like one. Write it with numpy.save.",
+    );
   }
   const long = view.getUint8(6) > 1;
   const start = long ? 12 : 10;
@@ -93,7 +101,10 @@ export function fromCsv(text) {
   const lines = text.split(/\r?\n/).filter((line) => line.trim());
   const mark = [",", ";", "\t"].find((each) => lines[0]?.includes(each)) ?? /\s+/;
   const rows = lines.map((line) =>
-    line.trim().split(mark).map((cell) => (cell.trim() === "" ? NaN : Number(cell))),
+    line
+      .trim()
+      .split(mark)
+      .map((cell) => (cell.trim() === "" ? NaN : Number(cell))),
   );
   if (rows.length > 1 && rows[0].some(Number.isNaN)) rows.shift();
   return rows;

@@ -51,3 +51,10 @@ export function sentence(message) {
   const text = message.replace(/^\w+(\.\w+)*: /, "");
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
+
+/** A round number from `value` up: 1, 2 or 5 times a power of ten. */
+export function roundUp(value) {
+  if (!(value > 0)) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 5, 10].find((step) => step * power >= value) * power;
+}
