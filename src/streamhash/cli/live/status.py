@@ -107,8 +107,10 @@ def _refresh(facts: Facts) -> Lines:
     elif gain < 0:
         yield "worth it now?", f"no: the learner's codes are no better (gain {gain:+.3f} bits)"
     else:
-        verdict = "yes" if refresh["due"] else "a little" if gain < 0.02 else "probably"
-        yield "worth it now?", f"{verdict}: gain {gain:+.3f} bits; cost {cost}"
+        worth = refresh["worth"]
+        verdict = "yes" if refresh["due"] else "not yet" if worth is not None else "perhaps"
+        missed = "" if worth is None else f", {worth:.0%} of its price missed so far"
+        yield "worth it now?", f"{verdict}: gain {gain:+.3f} bits a query{missed}; cost {cost}"
     if refresh["error"] is not None:
         yield "failed", refresh["error"]
 
@@ -117,7 +119,8 @@ def _policy(policy: str) -> str:
     if policy == "manual":
         return "never: streamhash live refresh does it"
     if policy.startswith("gain="):
-        return f"when the gain is above {policy.removeprefix('gain=')} bits"
+        price = policy.removeprefix("gain=")
+        return f"when queries have missed {price} bits for every item that it would encode"
     return f"after every {int(policy):,} learned items"
 
 

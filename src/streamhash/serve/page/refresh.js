@@ -94,6 +94,6 @@ export function refreshPanel(page) {
 
 function policyWords(policy) {
   if (policy === "manual") return "never; only by this button";
-  if (policy.startsWith("gain")) return `when the gain is above ${policy.split("=")[1]} bits`;
+  if (policy.startsWith("gain")) return `when queries have missed ${policy.split("=")[1]} bits for every item`;
   return `every ${count(Number(policy))} learned items`;
 }
