@@ -386,6 +386,7 @@ def test_an_empty_collection_says_what_to_do_and_a_stopped_service_is_told(tab, 
         tab.get_by_label("Search with item item-29, ").click()
         expect(neighbours(tab)).to_have_count(10)
         expect(tab.locator(".query .thumb-word")).to_have_text(labels[-1])
+        expect(tab.locator(".query")).to_contain_text("labelled neighbours have its label")
     tab.expected.append("ERR_CONNECTION_REFUSED")
     expect(tab.get_by_text("The service does not answer. Is it still running?")).to_be_visible()
 

@@ -4,7 +4,7 @@ import { api } from "./api.js";
 import { bitsOf, strip } from "./bits.js";
 import { announce, choice, el, notice, svg, waiting } from "./elements.js";
 import { emptiness } from "./empty.js";
-import { labelOf, thumbnail } from "./items.js";
+import { agreementOf, labelOf, thumbnail } from "./items.js";
 import { counted, plain, share } from "./words.js";
 
 // As the command line names them; a test holds this list against the library's.
@@ -232,7 +232,6 @@ export function compareView(page) {
   }
 
   function answerOf(query, { name, code, found }) {
-    const good = found.filter(({ label }) => label === query.label && label !== null).length;
     return el(
       "div",
       { class: "answer" },
@@ -242,7 +241,7 @@ export function compareView(page) {
         el("b", {}, name),
         query.label === null
           ? null
-          : el("span", { class: "quiet" }, ` ${good} of ${found.length} right`),
+          : el("span", { class: "quiet" }, ` ${agreementOf(found, query.label)}`),
       ),
       strip(bitsOf(code, page.status.bits)),
       el(

@@ -17,6 +17,14 @@ export function thumbnail(item) {
 
 export const labelOf = (item) => (item.label === null ? "no label" : plain(item.label));
 
+/** How many neighbours have a query's label; those without one say nothing, either way. */
+export function agreementOf(neighbours, label) {
+  const labelled = neighbours.filter((each) => each.label !== null);
+  const same = labelled.filter((each) => each.label === label).length;
+  const all = labelled.length === neighbours.length ? "" : "labelled ";
+  return `${same} of ${labelled.length} ${all}neighbours have its label.`;
+}
+
 /** What is known of an item besides its label, as pairs. */
 export function facts(metadata) {
   const pairs = Object.entries(metadata ?? {}).filter(([name]) => name !== "image"); // it is shown

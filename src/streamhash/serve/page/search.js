@@ -4,7 +4,7 @@ import { api } from "./api.js";
 import { bitsOf, strip } from "./bits.js";
 import { announce, choice, el, notice, waiting } from "./elements.js";
 import { emptiness } from "./empty.js";
-import { facts, itemGrid, labelOf, thumbnail } from "./items.js";
+import { agreementOf, facts, itemGrid, labelOf, thumbnail } from "./items.js";
 import { FileError, readVectors } from "./vectors.js";
 import { counted, plain } from "./words.js";
 
@@ -190,9 +190,7 @@ export function searchView(page) {
     const n = page.status?.bits ?? answer.codes[0].length * 4;
     const bits = bitsOf(answer.codes[0], n);
     const label = item?.label ?? null;
-    const same = neighbours.filter((each) => each.label === label).length;
-    const agreement =
-      label === null ? null : `${same} of ${neighbours.length} neighbours have its label.`;
+    const agreement = label === null ? null : agreementOf(neighbours, label);
     announce(
       `${counted(neighbours.length, "neighbour")} found by model ${answer.model}. ${agreement ?? ""}`,
     );
