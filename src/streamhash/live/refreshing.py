@@ -151,10 +151,12 @@ class Refresh:
 
     def _show(self) -> None:
         """Tell how far it is; items that are deleted meanwhile do not set it back."""
+        done = sum(result["rows"] for result in self.results.values())
+        self.shown = max(self.shown, done)
+        shown = self.shown, max(self.shown, len(self.collection._view.directory))
+        self.collection._progress = shown
         if self.progress is not None:
-            done = sum(result["rows"] for result in self.results.values())
-            self.shown = max(self.shown, done)
-            self.progress(self.shown, max(self.shown, len(self.collection._view.directory)))
+            self.progress(*shown)
 
     def _finish(self, model: Model) -> None:
         """Encode what is left, commit all, and change to it in memory."""

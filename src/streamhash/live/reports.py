@@ -58,6 +58,7 @@ def describe_status(collection: "Collection") -> dict[str, Any]:
             "policy": str(collection._policy),
             "due": collection.is_refresh_due(),
             "running": collection._refreshing.locked(),
+            "progress": _progress(collection),
             "interrupted": collection._pending() is not None,
             "gain": collection.gain(),
             "missed": learner.missed_,
@@ -77,6 +78,13 @@ def describe_status(collection: "Collection") -> dict[str, Any]:
             "flips": None if monitor.flips_ is None else np.round(monitor.flips_, 4).tolist(),
         },
     }
+
+
+def _progress(collection: "Collection") -> dict[str, int] | None:
+    """How far a running refresh is: items encoded, and in all."""
+    if not collection._refreshing.locked():
+        return None
+    return dict(zip(("done", "total"), collection._progress, strict=True))
 
 
 def _worth(collection: "Collection") -> float | None:

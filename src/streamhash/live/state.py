@@ -41,6 +41,7 @@ class State:
         self._untidy = False  # whether something that does not count is still stored
         self._refresh_thread: threading.Thread | None = None
         self._refresh_error: BaseException | None = None
+        self._progress = (0, 0)  # of the running refresh, or the last: items encoded, and in all
         self.encoded_items = 0  # by refreshes of this object, all together
         if read_only and store.folder is not None:
             self._lease = ReaderLease(store.folder)

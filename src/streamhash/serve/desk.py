@@ -296,12 +296,12 @@ def hex_codes(codes: NDArray[np.uint8]) -> list[str]:
 
 
 def _precision(answer: Answer, labels: NDArray[np.int32]) -> float | None:
-    """Share of neighbours that have their query's label, over all queries that have one."""
-    shares = [
-        (answer.listing.labels_of(row[row >= 0]) == label).mean()
-        for row, label in zip(answer.keys, labels, strict=False)
-        if label >= 0 and (row >= 0).any()
-    ]
+    """Share of labelled neighbours with their query's label, over all queries that have one."""
+    shares = []
+    for row, label in zip(answer.keys, labels, strict=False):
+        near = answer.listing.labels_of(row[row >= 0])
+        if label >= 0 and (near >= 0).any():
+            shares.append((near[near >= 0] == label).mean())
     return float(np.mean(shares)) if shares else None
 
 
