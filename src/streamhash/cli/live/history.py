@@ -31,7 +31,7 @@ def run(collection: Address, as_json: Json = False) -> None:
             f"model {event['model']} serves",
             event["labelled"],
             "" if event["gain"] is None else f"{event['gain']:+.3f} bits",
-            "" if event["flips"] is None else f"{sum(event['flips']) / len(event['flips']):.1%}",
+            "" if event["flips"] is None else f"{event['flips']:.1%}",
             f"{event['seconds']:.2f} s",
         )
         for event in happened.refreshes

@@ -46,7 +46,7 @@ def run(
             return
         event = items.history().refreshes[-1]
     flips = event["flips"]
-    changes = "" if flips is None else f"; {sum(flips) / len(flips):.1%} of all bits changed"
+    changes = "" if flips is None else f"; {flips:.1%} of all bits changed"
     typer.echo(
         f"Model {event['model']} serves {event['items']:,} items, of {event['learned']:,} learned "
         f"ones, after {event['seconds']:.1f} s{changes}."

@@ -74,7 +74,7 @@ export function timeline() {
   function draw(history, across) {
     const events = history.refreshes.map((each) => ({
       ...each,
-      flips: each.flips ? mean(each.flips) : null,
+      flips: each.flips,
     }));
     shown = { points: history.series, events, drifts: history.drifts, across };
     paint();
