@@ -386,6 +386,8 @@ class Collection(State):
         with self._writing:
             view, store = self._view, self._store
             names, found = find(view.directory, ids, "Collection.get")
+            if len(names) == 0:
+                return []
             keys = view.directory.keys_at(found)
             code = [f"code_{view.number}"] if view.number else []
             table = store.read_items(["key", "vector", "metadata", *code], keys)
