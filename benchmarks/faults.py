@@ -163,7 +163,7 @@ def warm_up() -> None:
     learner.start()
     learner.learn(vectors(ids, ids), [i % CLASSES for i in ids])
     codes = learner.hasher_.transform(vectors(ids, ids))
-    learner.gain(hasher().partial_fit(vectors(ids, ids), ids))
+    learner.learn(vectors(ids, ids), [i % CLASSES for i in ids], serving=learner.hasher_)
     index = HammingIndex(BITS)
     index.add(codes, ids)
     index.search(codes, 5)
