@@ -1,6 +1,7 @@
 """The service against its own description: requests made up from it, valid ones and others."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -40,7 +41,8 @@ def test_no_request_made_from_the_description_is_answered_otherwise(start_servic
         timeout=300,
     )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
-    assert "No issues found" in done.stdout
+    made, passed = re.search(r"(\d+) generated, (\d+) passed", done.stdout).groups()
+    assert int(made) == int(passed) > 300
     code, _, errors = service.stop()
     assert code == 0
     assert set(errors.splitlines()) <= {"WARNING:  Invalid HTTP request received."}
