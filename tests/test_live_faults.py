@@ -247,8 +247,8 @@ def test_ctrl_c_leaves_a_collection_that_works(tmp_path):
     for turn in range(12):
         delay = float(random.random()) * 0.12
         timer = threading.Timer(delay, signal.raise_signal, [signal.SIGINT])
-        timer.start()
         try:
+            timer.start()
             if turn % 3 == 2:
                 c.refresh()
             else:

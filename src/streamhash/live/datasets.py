@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamhash.errors import FileError, InUseError, MissingPartError
+from streamhash.live.locks import uninterrupted
 
 if TYPE_CHECKING:
     import lance
@@ -78,6 +79,11 @@ class Datasets:
             found = self.find(name)
             if found is not None:
                 found.checkout_latest()  # type: ignore[no-untyped-call]
+
+    def read(self, name: str, **options: Any) -> "pa.Table":
+        """Read a table; Ctrl-C waits for its end, as Arrow would make another error of it."""
+        with uninterrupted():
+            return self.dataset(name).to_table(**options)
 
     # -------------------------------------------------------------------------------- commits
 

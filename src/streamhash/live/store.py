@@ -174,7 +174,7 @@ class Store(Datasets):
     ) -> "pa.Table":
         """Read columns of all items, or of those with these keys."""
         condition = None if keys is None else _among(keys)
-        return self.dataset("items").to_table(columns=list(columns), filter=condition)
+        return self.read("items", columns=list(columns), filter=condition)
 
     # --------------------------------------------------------------------------------- labels
 
@@ -189,7 +189,7 @@ class Store(Datasets):
 
     def read_labels(self, start: int = 0) -> tuple[NDArray[np.int64], list[str | None]]:
         """Read labels that came after their items, from the ``start``-th on."""
-        table = self.dataset("labels").to_table(offset=start)
+        table = self.read("labels", offset=start)
         return table["key"].to_numpy(), table["label"].to_pylist()
 
     def fold_labels(self, live: NDArray[np.int64]) -> int:
@@ -226,7 +226,7 @@ class Store(Datasets):
         """
         dataset = self.dataset("learner")
         last = version = int(dataset.version)
-        first = row = dataset.to_table().to_pylist()[0]
+        first = row = self.read("learner").to_pylist()[0]
         while row["items"] > self.version("items") or row["labels"] > self.version("labels"):
             version -= 1
             try:
@@ -256,7 +256,7 @@ class Store(Datasets):
 
     def read_model(self, number: int) -> Model:
         """Return a model."""
-        table = self.dataset("models").to_table(filter=f"number = {number}")
+        table = self.read("models", filter=f"number = {number}")
         if len(table) != 1:
             raise InputError(
                 f"{self.uri('models')}: there is no model {number!r}; models() lists those there "
@@ -275,7 +275,7 @@ class Store(Datasets):
 
     def models(self) -> list[tuple[int, dict[str, Any]]]:
         """Return the number and the facts of every model, the oldest first."""
-        rows = self.dataset("models").to_table(columns=["number", "facts"]).to_pylist()
+        rows = self.read("models", columns=["number", "facts"]).to_pylist()
         return sorted((row["number"], json.loads(row["facts"])) for row in rows)
 
     # --------------------------------------------------------------- encoding a new column
@@ -292,7 +292,7 @@ class Store(Datasets):
 
     def read_encoded(self, number: int) -> dict[int, dict[str, Any]]:
         """Return what was noted of a model's fragments, not long ago."""
-        rows = self.dataset("encoded").to_table(filter=f"model = {number}").to_pylist()
+        rows = self.read("encoded", filter=f"model = {number}").to_pylist()
         results = {row["fragment"]: json.loads(row["result"]) for row in rows}
         since = time.time() - NOTED
         return {number: result for number, result in results.items() if result["made"] > since}

@@ -93,7 +93,7 @@ class _New(NamedTuple):
 def _new_items(store: Store, last_key: int, column: str | None) -> _New:
     """Read the items with keys above ``last_key``; of those with one id, only the last."""
     columns = ["key", "id", "label", *([column] if column else [])]
-    table = store.dataset("items").to_table(columns=columns, filter=f"key > {last_key}")
+    table = store.read("items", columns=columns, filter=f"key > {last_key}")
     table = table.sort_by("key")
     keys = table["key"].to_numpy()
     strings = str(table["id"].type) == "string"
