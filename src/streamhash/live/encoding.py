@@ -15,6 +15,7 @@ import numpy as np
 from streamhash.base import OnlineHasher
 from streamhash.codes import code_bytes, unpack
 from streamhash.live.arrow import binary_array, codes_of, vectors_of
+from streamhash.live.locks import uninterrupted
 from streamhash.live.store import CODE, Store
 
 __all__ = ["Result", "encode_fragment", "encode_fragments", "encode_part", "is_of"]
@@ -87,7 +88,8 @@ def encode_part(fragment: Any, number: int, model: OnlineHasher) -> tuple[Result
         return pa.record_batch([binary_array(codes)], [f"{CODE}{number}"])
 
     rows = max(256, NUMBERS // fragment.schema.field("vector").type.list_size)
-    metadata, schema = fragment.merge_columns(encode, ["vector", *old], rows)
+    with uninterrupted():  # Ctrl-C inside would come out as an error of Lance's
+        metadata, schema = fragment.merge_columns(encode, ["vector", *old], rows)
     described = metadata.to_json()
     result = {
         "fragment": json.loads(described) if isinstance(described, str) else described,
