@@ -32,6 +32,7 @@ from _machine import describe_machine
 from streamhash import SDOH, HammingIndex, InputError, set_threads
 from streamhash.live import Collection, refreshing
 from streamhash.live.arrow import codes_of, vectors_of
+from streamhash.live.homes import MemoryHome
 from streamhash.live.learner import Learner
 from streamhash.live.store import Store
 
@@ -339,7 +340,7 @@ class Trial:
         codes = codes_of(table[columns[-1]])
         check(np.array_equal(codes, collection.model().transform(rows)), "codes are of two models")
         index = collection._view.index
-        assert index is not None
+        assert isinstance(index, MemoryHome)
         check(np.array_equal(index.codes, codes), "the index differs from what is stored")
         check(np.array_equal(index.ids, table["key"].to_numpy()), "the index has other keys")
         check(collection.history().refreshes[-1]["model"] == number, "the history lacks a refresh")

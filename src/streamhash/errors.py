@@ -6,7 +6,8 @@
     ├── FileError             (a ValueError)         a file corrupt, foreign or of a newer version
     ├── InUseError            (a RuntimeError)       a collection that another process writes to
     ├── MissingDataError      (a FileNotFoundError)  a data set that is not on this machine
-    └── MissingPartError      (an ImportError)       an optional part that is not installed
+    ├── MissingPartError      (an ImportError)       an optional part that is not installed
+    └── UnreachableError      (a ConnectionError)    a server that does not answer
 
 Each message names the place and the argument, what came, what is wanted, and the next step. The
 command line prints it as one line and exits with code 2. NotStartedError lives in ``base.py``,
@@ -20,6 +21,7 @@ __all__ = [
     "MissingDataError",
     "MissingPartError",
     "StreamhashError",
+    "UnreachableError",
 ]
 
 
@@ -45,3 +47,7 @@ class MissingDataError(StreamhashError, FileNotFoundError):
 
 class MissingPartError(StreamhashError, ImportError):
     """An optional part of streamhash that is not installed."""
+
+
+class UnreachableError(StreamhashError, ConnectionError):
+    """A server that does not answer, or not as it should."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.codes import Codes
+from streamhash.errors import UnreachableError
 from streamhash.live.directory import Listing
 from streamhash.live.inputs import from_json
 from streamhash.live.lookup import find
@@ -29,6 +30,7 @@ __all__ = [
 
 Integers = NDArray[np.int64]
 
+RETRIES = 5  # of a search whose model was replaced, and its codes dropped, before it was through
 KEPT = 100_000  # items whose metadata are remembered
 
 
@@ -64,10 +66,19 @@ class Answer(NamedTuple):
 def ask(collection: "Collection", rows: NDArray[np.float32], k: int) -> Answer:
     """Search for checked rows."""
     collection._follow()
-    answer = _ask(collection, rows, k)
-    if not answer.listing.holds(answer.keys[answer.keys >= 0]):
-        with collection._writing:  # items were removed between two looks: now nobody does
+    for tries_left in range(RETRIES, -1, -1):
+        number = collection._view.number
+        try:
             answer = _ask(collection, rows, k)
+            if not answer.listing.holds(answer.keys[answer.keys >= 0]):
+                with collection._writing:  # items were removed between two looks: now nobody does
+                    answer = _ask(collection, rows, k)
+            break
+        except UnreachableError:
+            collection._follow()
+            # If another model serves meanwhile, the codes of the one before may be gone.
+            if collection._view.number == number or not tries_left:
+                raise
     return answer
 
 
@@ -76,7 +87,7 @@ def _ask(collection: "Collection", rows: NDArray[np.float32], k: int) -> Answer:
     if view.model is None or view.index is None:
         raise collection._not_ready("search")
     codes = view.model.transform(rows)
-    distances, keys = view.index.search(codes, k)
+    distances, keys = view.search(codes, k)
     return Answer(view.number, codes, distances, keys, view.directory.listing)
 
 

@@ -18,6 +18,7 @@ from streamhash.errors import FileError, InputError
 from streamhash.live.answers import ask
 from streamhash.live.arrow import codes_of, vectors_of
 from streamhash.live.export import export
+from streamhash.live.homes import check_serving
 from streamhash.live.inputs import check_labels, check_metadata, check_vectors, from_json, to_json
 from streamhash.live.learner import Learner
 from streamhash.live.locks import WriterLock
@@ -94,6 +95,8 @@ class Collection(State):
         random_state: int | None = 0,
         background: bool = False,
         storage_options: dict[str, str] | None = None,
+        serving: str | None = None,
+        serving_options: dict[str, Any] | None = None,
     ) -> Self:
         """Make an empty collection.
 
@@ -117,6 +120,12 @@ class Collection(State):
             Refresh in a thread of its own, so that ``add`` need not wait for it.
         storage_options : dict
             Passed on to Lance: credentials and the like.
+        serving : str
+            Where codes are searched, if not in memory: ``milvus://host:port/name?option=value``.
+            The address is stored, so it holds no secret: ``token_env=NAME`` names the variable of
+            the environment that does.
+        serving_options : dict
+            Passed on to pymilvus and not stored: ``token``, ``server_pem_path`` and the like.
         """
         place = "Collection.create"
         if not isinstance(hasher, OnlineHasher):
@@ -128,13 +137,21 @@ class Collection(State):
         hasher._check_parameters()
         learner = Learner(hasher, reservoir_size=reservoir_size, random_state=random_state)
         learner.start()
+        settings = {"vectors": vectors, "refresh": str(policy)}
+        if serving is not None:
+            settings["serving"] = check_serving(serving, serving_options, place=place)
         store = Store(fspath(path), storage_options)
         store.make_folder()
         lock = None if store.folder is None else WriterLock(store.folder)
         try:
-            settings = {"vectors": vectors, "refresh": str(policy)}
             store.create(learner, settings, _first_model(learner))
-            return cls(store, read_only=False, background=background, lock=lock)
+            return cls(
+                store,
+                read_only=False,
+                background=background,
+                lock=lock,
+                serving_options=serving_options,
+            )
         except BaseException:
             if lock is not None:
                 lock.release()
@@ -148,18 +165,27 @@ class Collection(State):
         read_only: bool = False,
         background: bool = False,
         storage_options: dict[str, str] | None = None,
+        serving_options: dict[str, Any] | None = None,
     ) -> Self:
         """Open a collection, to write (one process at a time) or to read only (any number)."""
         store = Store(fspath(path), storage_options)
         store.open()
         lock = None if read_only or store.folder is None else WriterLock(store.folder)
-        return cls(store, read_only=read_only, background=background, lock=lock)
+        return cls(
+            store,
+            read_only=read_only,
+            background=background,
+            lock=lock,
+            serving_options=serving_options,
+        )
 
     def close(self) -> None:
         """Wait for a running refresh, and let others write."""
         try:
             self.wait()
         finally:
+            if self._view.index is not None:
+                self._view.index.close()
             with self._refreshing, self._writing:
                 self._release()
                 self.read_only, self._is_open = True, False

@@ -144,6 +144,17 @@ class Directory:
         """Ids at places."""
         return self._arrays.ids[places]
 
+    def has(self, keys: Integers) -> NDArray[np.bool_]:
+        """Tell which keys are those of items that are there."""
+        arrays = self._arrays
+        there = arrays.keys[: arrays.size]
+        places = np.searchsorted(there, keys)
+        held = places < arrays.size
+        held[held] = there[places[held]] == keys[held]
+        at = places[held]
+        held[held] = self.find(arrays.ids[at].tolist()) == at
+        return held
+
     def label_at(self, place: int) -> Any:
         """The label at a place, or None."""
         number = self._arrays.labels[place]

@@ -11,10 +11,12 @@ from concurrent.futures import Executor, Future, as_completed
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamhash.base import OnlineHasher
-from streamhash.codes import code_bytes, unpack
+from streamhash.codes import Codes, code_bytes, unpack
 from streamhash.live.arrow import binary_array, codes_of, vectors_of
+from streamhash.live.homes import sender
 from streamhash.live.locks import uninterrupted
 from streamhash.live.store import CODE, Store
 
@@ -22,6 +24,8 @@ __all__ = ["Result", "encode_fragment", "encode_fragments", "encode_part", "is_o
 
 NUMBERS = 2**19  # of vectors, that are read, encoded and written at a time; Lance reads ahead
 
+Serving = tuple[str | None, dict[str, Any] | None]  # the home of the codes: address and options
+Send = Callable[[Codes, NDArray[np.int64]], None]  # takes codes and their keys there
 Result = dict[str, Any]  # fragment: its metadata; rows; flips, bit by bit; when it was made
 
 
@@ -32,17 +36,19 @@ def encode_fragments(
     fragments: Iterable[int],
     executor: Executor | None,
     done: Callable[[int, Result], None],
+    serving: Serving = (None, None),
 ) -> None:
     """Encode fragments of a version of items, calling ``done`` with each as it is ready."""
     if executor is None:
         own = Store(store.address, store.options)  # others may be changing what that one has open
         items, model = _opened(own, version, number)
+        send = sender(*serving, number, model.n_bits)
         for fragment in fragments:
             with store.told("items"):
-                result, _ = encode_part(items.get_fragment(fragment), number, model)
+                result, _ = encode_part(items.get_fragment(fragment), number, model, send)
             done(fragment, result)
         return
-    work = (store.address, store.options, version, number)
+    work = (store.address, store.options, version, number, serving)
     tasks: dict[Future[Result], int] = {
         executor.submit(encode_fragment, *work, fragment): fragment for fragment in fragments
     }
@@ -55,13 +61,19 @@ def encode_fragments(
 
 
 def encode_fragment(
-    address: str, options: dict[str, str] | None, version: int, number: int, fragment: int
+    address: str,
+    options: dict[str, str] | None,
+    version: int,
+    number: int,
+    serving: Serving,
+    fragment: int,
 ) -> Result:
     """Write the codes of one fragment's items by a model, as a new column; return what it is."""
     store = Store(address, options)
     items, model = _opened(store, version, number)
     with store.told("items"):
-        return encode_part(items.get_fragment(fragment), number, model)[0]
+        send = sender(*serving, number, model.n_bits)
+        return encode_part(items.get_fragment(fragment), number, model, send)[0]
 
 
 def _opened(store: Store, version: int, number: int) -> tuple[Any, OnlineHasher]:
@@ -69,8 +81,13 @@ def _opened(store: Store, version: int, number: int) -> tuple[Any, OnlineHasher]
     return store.dataset("items").checkout_version(version), store.read_model(number).hasher()
 
 
-def encode_part(fragment: Any, number: int, model: OnlineHasher) -> tuple[Result, Any]:
-    """Do so with a fragment that is at hand; return the schema with the new column, too."""
+def encode_part(
+    fragment: Any, number: int, model: OnlineHasher, send: Send | None = None
+) -> tuple[Result, Any]:
+    """Do so with a fragment that is at hand; return the schema with the new column, too.
+
+    Codes are given to ``send``, with their keys, as they are made.
+    """
     import pyarrow as pa
     from lance import batch_udf
 
@@ -85,11 +102,13 @@ def encode_part(fragment: Any, number: int, model: OnlineHasher) -> tuple[Result
         if old:
             before = codes_of(pa.chunked_array([batch[old[0]]]))
             flips[:] += unpack(codes ^ before, model.n_bits).sum(axis=0, dtype=np.int64)
+        if send is not None:
+            send(codes, batch["key"].to_numpy())
         return pa.record_batch([binary_array(codes)], [f"{CODE}{number}"])
 
     rows = max(256, NUMBERS // fragment.schema.field("vector").type.list_size)
     with uninterrupted():  # Ctrl-C inside would come out as an error of Lance's
-        metadata, schema = fragment.merge_columns(encode, ["vector", *old], rows)
+        metadata, schema = fragment.merge_columns(encode, ["key", "vector", *old], rows)
     described = metadata.to_json()
     result = {
         "fragment": json.loads(described) if isinstance(described, str) else described,

@@ -5,18 +5,25 @@
    interrupted goes on from there.
 3. Under it again, the fragments that came meanwhile are encoded, one commit makes the new column
    the one that serves, and a new view takes the place of the old.
+   Codes that are searched in Milvus are sent there by whoever encodes them, to a table beside the
+   one that serves, and must all be there before the commit.
 4. The old column is dropped; searches have nothing to do with it any more.
 """
 
 import time
 from concurrent.futures import Executor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from streamhash.base import OnlineHasher
 from streamhash.codes import code_bytes
 from streamhash.errors import InputError
+from streamhash.live.arrow import vectors_of
 from streamhash.live.encoding import Result, encode_fragments, encode_part, is_of
+from streamhash.live.homes import Home, Pieces
 from streamhash.live.learner import Learner
 from streamhash.live.locks import uninterrupted
 from streamhash.live.store import MANY, Model
@@ -54,6 +61,7 @@ class Refresh:
         self.unnoted: dict[int, Result] = {}
         self.start = self.noted_at = time.monotonic()
         self.n_resumed = self.shown = 0
+        self.home: Home | None = None
 
     def run(self) -> bool:
         """Return whether the serving model changed."""
@@ -63,6 +71,9 @@ class Refresh:
                 return False
             self.results = self.store.read_encoded(model.number)
         self.n_resumed = sum(result["rows"] for result in self.results.values())
+        hasher, homes = model.hasher(), self.collection._homes
+        self.home = homes.prepare(model.number, hasher.n_bits, self.collection._view.index)
+        serving = homes.address, homes.options
         for _ in range(PASSES):
             version, todo = self._todo()
             if sum(todo.values()) <= FEW:
@@ -72,11 +83,17 @@ class Refresh:
             if not work:
                 break
             try:
-                encode_fragments(self.store, version, model.number, work, self.executor, self._done)
+                encode_fragments(
+                    self.store, version, model.number, work, self.executor, self._done, serving
+                )
             finally:
                 self._note()
+        # Workers have sent what they made to its home; this sees to it, before writers must wait.
+        self._fill_home(hasher)
         with self.collection._changing("refresh"):
+            self._fill_home(hasher)
             self._finish(model)
+        homes.swept(self.collection._view.index)
         self._tidy()
         return True
 
@@ -176,9 +193,18 @@ class Refresh:
         learner.served(self._event(model, rows), flips)
         with collection._storing(learner, items=1):
             store.commit_codes(model.number, code_bytes(hasher.n_bits), there, schema)
-            collection._view = advance(collection._view, store)
+            collection._view = advance(collection._view, store, collection._homes)
         collection.encoded_items += rows - self.n_resumed
         self._show()
+
+    def _fill_home(self, hasher: OnlineHasher) -> None:
+        """Let a home elsewhere hold the new codes of all items, encoding what it lacks."""
+        if self.home is not None:
+            self.home.fill(self.collection._keys_now(), partial(self._encoded, hasher))
+
+    def _encoded(self, hasher: OnlineHasher, keys: NDArray[np.int64]) -> Pieces:
+        for column, here in self.store.scan_items("vector", keys):
+            yield hasher.transform(vectors_of(column)), here
 
     def _event(self, model: Model, rows: int) -> dict[str, Any]:
         """Return what the history says of this refresh."""

@@ -4,14 +4,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamhash.codes import unpack
-
 if TYPE_CHECKING:
     from streamhash.live.collection import Collection
 
 __all__ = ["History", "describe_history", "describe_status"]
 
-PIECE = 100_000  # codes unpacked at a time
 GUESS = 1e-6  # seconds an item and feature of the first refresh, before one was measured
 
 
@@ -54,6 +51,7 @@ def describe_status(collection: "Collection") -> dict[str, Any]:
             "learned": None if last is None else last["learned"],
             "since": None if last is None else last["time"],
         },
+        "home": (view.index or collection._homes).status(),
         "refresh": {
             "policy": str(collection._policy),
             "due": collection.is_refresh_due(),
@@ -74,7 +72,7 @@ def describe_status(collection: "Collection") -> dict[str, Any]:
             "last_drift": monitor.drifts_[-1] if monitor.drifts_ else None,
         },
         "codes": {
-            "ones": _share_of_ones(collection),
+            "ones": None if view.index is None else view.index.share_of_ones(),
             "flips": None if monitor.flips_ is None else np.round(monitor.flips_, 4).tolist(),
         },
     }
@@ -99,18 +97,6 @@ def _cost(collection: "Collection", last: dict[str, Any] | None) -> float:
     if last is not None and last["items"] >= 1000:
         return float(items * last["seconds"] / last["items"])
     return items * GUESS * (collection.n_features or 0)
-
-
-def _share_of_ones(collection: "Collection") -> list[float] | None:
-    """Share of items in whose code each bit is one: near a half is best."""
-    index = collection._view.index
-    if index is None or len(index) == 0:
-        return None
-    codes = index.codes
-    ones = np.zeros(index.n_bits, np.int64)
-    for start in range(0, len(codes), PIECE):
-        ones += unpack(codes[start : start + PIECE], index.n_bits).sum(axis=0, dtype=np.int64)
-    return [round(share, 4) for share in (ones / len(codes)).tolist()]
 
 
 def _finite(value: float) -> float | None:

@@ -5,10 +5,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamhash.errors import FileError, InputError, InUseError, StreamhashError
+from streamhash.live.homes import Homes
 from streamhash.live.learner import Learner
 from streamhash.live.locks import ReaderLease, WriterLock, oldest_lease, uninterrupted
 from streamhash.live.policy import Policy
@@ -29,12 +32,21 @@ class State:
     """
 
     def __init__(
-        self, store: Store, *, read_only: bool, background: bool, lock: WriterLock | None
+        self,
+        store: Store,
+        *,
+        read_only: bool,
+        background: bool,
+        lock: WriterLock | None,
+        serving_options: dict[str, Any] | None = None,
     ) -> None:
         self._store, self._lock, self._lease = store, lock, None
         self.read_only, self._background = read_only, background
         self._writing, self._refreshing = threading.RLock(), threading.Lock()
         self._view: View = nothing()
+        self._homes = Homes(
+            serving_options, writes=not read_only, wanted=self._keys_now, read=store.read_codes
+        )
         self._is_open = True
         self._learner_behind = False  # the last state that is stored waits for a change
         self._unsure = False  # whether memory is what is stored
@@ -70,7 +82,10 @@ class State:
             self._lease.use(seen[0])
         learner, self._settings, is_last = store.read_learner(exact=not self.read_only)
         self._policy = Policy.parse(self._settings["refresh"], place="Collection.open")
-        view = advance(nothing(), store)
+        self._homes.address = self._settings.get("serving")
+        if self._view.index is not None:
+            self._view.index.retire()
+        view = advance(nothing(), store, self._homes)
         self._learner, self._learner_behind, self._view = learner, not is_last, view
         self._seen = seen  # by a reader: the versions of items and labels in the view
         self._unsure = False
@@ -102,11 +117,16 @@ class State:
         store = self._store
         store.update()
         seen = store.version("items"), store.version("labels")
-        self._view = advance(self._view, store)
+        self._view = advance(self._view, store, self._homes)
         self._learner = store.read_learner(exact=False)[0]
         self._seen = seen
         if self._lease is not None:
             self._lease.use(seen[0])
+
+    def _keys_now(self) -> NDArray[np.int64]:
+        """The keys of all items, told to a home that catches up."""
+        with self._writing:
+            return self._view.directory.keys
 
     # -------------------------------------------------------------------------------- writing
 

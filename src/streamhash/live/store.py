@@ -31,7 +31,7 @@ to the file system.
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 from streamhash.base import OnlineHasher
 from streamhash.codes import Codes
 from streamhash.errors import FileError, InputError
-from streamhash.live.arrow import binary_array, vector_array
+from streamhash.live.arrow import binary_array, codes_of, vector_array
 from streamhash.live.datasets import NAMES, Datasets, lance_module, pyarrow
 from streamhash.live.learner import Learner
 
@@ -175,6 +175,28 @@ class Store(Datasets):
         """Read columns of all items, or of those with these keys."""
         condition = None if keys is None else _among(keys)
         return self.read("items", columns=list(columns), filter=condition)
+
+    def scan_items(
+        self, column: str, keys: NDArray[np.int64], rows: int = 8192
+    ) -> "Iterator[tuple[pa.ChunkedArray, NDArray[np.int64]]]":
+        """Read a column of items with these keys, in one pass, a piece of ``rows`` at a time."""
+        pa, wanted = pyarrow(), np.sort(keys)
+        if not len(wanted):
+            return
+        between = f"key >= {wanted[0]} AND key <= {wanted[-1]}"
+        items = self.dataset("items")
+        for batch in items.to_batches(columns=["key", column], filter=between, batch_size=rows):
+            here = batch["key"].to_numpy()
+            hit = wanted[np.minimum(np.searchsorted(wanted, here), len(wanted) - 1)] == here
+            if hit.any():
+                yield pa.Table.from_batches([batch]).filter(hit)[column], here[hit]
+
+    def read_codes(
+        self, number: int, keys: NDArray[np.int64]
+    ) -> Iterator[tuple[Codes, NDArray[np.int64]]]:
+        """Read the codes of a model by keys, piece by piece."""
+        for column, here in self.scan_items(f"{CODE}{number}", keys, rows=SMALL):
+            yield codes_of(column), here
 
     # --------------------------------------------------------------------------------- labels
 

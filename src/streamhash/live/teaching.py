@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.codes import Codes
+from streamhash.errors import UnreachableError
+from streamhash.live.directory import NO_LABEL
 from streamhash.live.learner import Learner
 from streamhash.live.view import View
 
@@ -64,10 +66,15 @@ def _precisions(
     view: View, codes: Codes, labels: list[Any], own: NDArray[np.int64] | None
 ) -> NDArray[np.float64]:
     """Share of each query's nearest labelled neighbours that have its label; no item, none."""
-    if view.index is None or len(view.index) == 0:
+    if view.index is None or len(view.directory) == 0:
         return np.empty(0)
-    keys = view.index.search(codes, min(LOOKED_AT, len(view.index)))[1]
-    numbers = view.directory.listing.labels_of(keys)
+    try:
+        keys = view.index.glance(codes, min(LOOKED_AT, len(view.directory)))[1]
+    except UnreachableError:
+        return np.empty(0)  # answers that nobody gets are not judged
+    numbers = np.full(keys.shape, NO_LABEL)
+    there = view.directory.has(keys) if view.index.is_shared else keys >= 0
+    numbers[there] = view.directory.listing.labels_of(keys[there])
     if own is not None:
         numbers[keys == own[:, None]] = -1
     precisions = []

@@ -5,6 +5,7 @@ means a new view, put in place of the old one in a single assignment.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,13 +15,16 @@ from streamhash.base import OnlineHasher
 from streamhash.codes import Codes
 from streamhash.live.arrow import codes_of
 from streamhash.live.directory import Directory
+from streamhash.live.homes import Home, Homes
 from streamhash.live.inputs import from_json
 from streamhash.live.store import CODE, Store
-from streamhash.search import HammingIndex
 
 __all__ = ["View", "absent", "advance", "nothing"]
 
 Integers = NDArray[np.int64]
+
+FAR = np.iinfo(np.int32).max  # the distance of an item that is not there
+MOST = 16_384  # looked at in a home that others change, to find items that are there
 
 
 @dataclass(frozen=True)
@@ -29,10 +33,32 @@ class View:
 
     number: int  # of the model that serves, 0 while there is none
     model: OnlineHasher | None
-    index: HammingIndex | None  # codes by key
+    index: Home | None  # codes by key
     directory: Directory
     n_later_labels: int  # labels that came after their items, read so far
     fold: int  # since the labels were folded so often
+
+    def search(self, codes: Codes, k: int) -> tuple[NDArray[np.int32], Integers]:
+        """Find the nearest items of codes: distances and keys, (n, k)."""
+        assert self.index is not None
+        search = self._search_shared if self.index.is_shared else self.index.search
+        return search(codes, k)
+
+    def _search_shared(self, codes: Codes, k: int) -> tuple[NDArray[np.int32], Integers]:
+        """Search a home that others change, passing over what this view does not hold."""
+        assert self.index is not None
+        wanted = k
+        while True:
+            distances, keys = self.index.search(codes, wanted)
+            there = self.directory.has(keys)
+            enough = (there.sum(axis=1) >= k) | (keys[:, -1] < 0)
+            if enough.all() or wanted >= MOST:
+                break
+            wanted = min(4 * max(wanted, 16), MOST)
+        first = np.argsort(~there, axis=1, kind="stable")[:, :k]  # those that are there, first
+        there = np.take_along_axis(there, first, axis=1)
+        distances = np.where(there, np.take_along_axis(distances, first, axis=1), FAR)
+        return distances, np.where(there, np.take_along_axis(keys, first, axis=1), -1)
 
 
 def nothing() -> View:
@@ -41,7 +67,7 @@ def nothing() -> View:
     return View(0, None, None, Directory(none, none, []), 0, 0)
 
 
-def advance(view: View, store: Store) -> View:
+def advance(view: View, store: Store, homes: Homes) -> View:
     """Return the view of what the store holds now, reading only what is new to the one before.
 
     Directory and index are changed in place: the caller sees to it that nobody else does.
@@ -50,19 +76,20 @@ def advance(view: View, store: Store) -> View:
     changed = number != view.number
     if changed:
         model = store.read_model(number).hasher()
-    index = HammingIndex(model.n_bits) if changed and model is not None else view.index
+    index = homes.home(number, model.n_bits) if changed and model is not None else view.index
     fold = store.fold
     n_labels = view.n_later_labels if fold == view.fold else 0
     if not store.has_items:
+        if changed and index is not None:
+            index.serve(directory.keys, partial(store.read_codes, number))
         return View(number, model, index, directory, n_labels, fold)
 
     column = f"{CODE}{number}" if number else None
-    there = store.read_items(["key", column] if changed and column else ["key"])
-    keys = there["key"].to_numpy()
+    keys = store.read_items(["key"])["key"].to_numpy()
     gone = absent(directory.keys, keys)
     new = _new_items(store, directory.last_key, column)
     later, labels = store.read_labels(n_labels)
-    # All is read; from here on only memory changes.
+    # All is read but the codes of a new model; from here on only memory and homes change.
     names = new.ids.tolist()
     replaced = directory.find(names)
     dropped = np.union1d(gone, directory.keys_at(replaced[replaced >= 0]))
@@ -70,12 +97,9 @@ def advance(view: View, store: Store) -> View:
     directory.remove([name for name in lost.tolist() if name not in again])
     directory.append(new.keys, new.ids, new.labels)
     if index is not None and changed:
-        codes, here = codes_of(there[column]), directory.keys
-        if not np.array_equal(keys, here):  # they differ in what was removed or moved
-            order = np.argsort(keys)
-            order = order[np.isin(keys[order], here, assume_unique=True)]
-            keys, codes = keys[order], codes[order]
-        index.add(codes, keys)
+        if view.index is not None:
+            view.index.retire()
+        index.serve(directory.keys, partial(store.read_codes, number))
     elif index is not None and new.codes is not None:
         index.remove(dropped)
         index.add(new.codes, new.keys)
