@@ -24,6 +24,7 @@ FAR = np.iinfo(np.int32).max
 MOST = 16_384  # rows that Milvus returns of a query at most
 TOGETHER = 8192  # rows sent at a time
 QUERIES = 256  # searched at a time
+LOADING = 60.0  # seconds that a server may take to load what it holds
 NOT_FOUND = 100  # Milvus's code of a collection that is not there
 
 
@@ -53,7 +54,7 @@ class Server:
                     **self._options,
                 )
             function = getattr(self._client, method)
-            return function(*arguments, timeout=self.address.timeout, **named)
+            return function(*arguments, **{"timeout": self.address.timeout, **named})
         except (pymilvus.MilvusException, grpc.RpcError, grpc.FutureTimeoutError) as error:
             kind = GoneError if getattr(error, "code", None) == NOT_FOUND else UnreachableError
             raise kind(
@@ -115,8 +116,9 @@ class Table:
         params = pymilvus.MilvusClient.prepare_index_params()
         settings = {} if address.is_exact else {"nlist": address.nlist}
         params.add_index("code", index_type=address.index, metric_type="HAMMING", params=settings)
-        self._call("create_index", index_params=params)
-        self._call("load_collection")
+        patience = max(self.server.address.timeout, LOADING)
+        self._call("create_index", index_params=params, timeout=patience)
+        self._call("load_collection", timeout=patience)
 
     # ------------------------------------------------------------------------------------- changes
 
