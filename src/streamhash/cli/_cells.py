@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 
 from streamhash.bench import Plan, Row, row_key, run_plans
 from streamhash.cli._console import note, progress_bar
+from streamhash.cluster import cluster_executor
 from streamhash.errors import StreamhashError
 from streamhash.threads import get_threads
 
@@ -16,10 +18,13 @@ def run_cells(
     known: Iterable[Row] = (),
     *,
     jobs: int | None = None,
+    scheduler: str | None = None,
     keep: Callable[[Row], None] | None = None,
     is_long: bool = False,
 ) -> list[Row]:
     """Return the row of each plan; those with a row in ``known`` are not run again.
+
+    With a ``scheduler``, they run on the cluster of Dask at that address.
 
     ``keep`` is given each new row as soon as it is there. A cell that fails ends the run; a long
     run leaves it out with a note instead, and tells of each cell where no terminal shows a bar.
@@ -29,9 +34,13 @@ def run_cells(
     rows: list[Row | None] = [there.get(row_key(plan.identity())) for plan in plans]
     todo = [number for number, row in enumerate(rows) if row is None]
     left = _TimeLeft([plans[number] for number in todo], there.values(), jobs or get_threads())
-    with progress_bar() as progress:
+    with ExitStack() as stack:
+        progress = stack.enter_context(progress_bar())
+        executor = None
+        if scheduler is not None and todo:
+            executor = stack.enter_context(cluster_executor(scheduler))
         task = progress.add_task("", total=len(todo))
-        for place, result in run_plans([plans[number] for number in todo], jobs):
+        for place, result in run_plans([plans[number] for number in todo], jobs, executor):
             plan = plans[todo[place]]
             if isinstance(result, StreamhashError):
                 if not is_long:

@@ -5,7 +5,17 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Changes", "Jobs", "Json", "LabelColumn", "Labels", "Model", "Nearest", "Seed"]
+__all__ = [
+    "Changes",
+    "Jobs",
+    "Json",
+    "LabelColumn",
+    "Labels",
+    "Model",
+    "Nearest",
+    "Scheduler",
+    "Seed",
+]
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that fit has saved.")]
@@ -18,6 +28,14 @@ Jobs = Annotated[
 ]
 Nearest = Annotated[
     int, typer.Option("-k", "--nearest", metavar="K", min=1, help="Results for each query.")
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Work on the cluster of Dask whose scheduler is here: tcp://host:port.",
+    ),
 ]
 Changes = Annotated[
     list[str] | None,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streamhash.cli._options import Jobs
+from streamhash.cli._options import Jobs, Scheduler
 
 if TYPE_CHECKING:
     from streamhash.bench import Experiment, Plan, Row
@@ -38,6 +38,7 @@ def run(
         Path, typer.Option("--out", metavar="DIR", help="Folder of the rows and the report.")
     ] = Path("streamhash-results"),
     jobs: Jobs = None,
+    scheduler: Scheduler = None,
 ) -> None:
     """Run the paper's experiments, beside its numbers.
 
@@ -67,7 +68,7 @@ def run(
     methods = None if method == "all" else choose_methods(method)
     for name, on_it in by_data.items():
         try:
-            _run_on(name, on_it, seeds, methods, out, jobs)
+            _run_on(name, on_it, seeds, methods, out, jobs, scheduler)
         except KeyboardInterrupt:
             note(f"What is done is kept in {out}: the same command goes on from there.")
             raise
@@ -130,6 +131,7 @@ def _run_on(
     methods: Sequence[str] | None,
     out: Path,
     jobs: int | None,
+    scheduler: str | None,
 ) -> None:
     """Run the cells of all experiments on one data set, each cell once."""
     from streamhash.bench import ROWS_FILE, append_row, latest, read_rows, row_key
@@ -146,6 +148,7 @@ def _run_on(
         list(plans.values()),
         latest(read_rows(path)),
         jobs=jobs,
+        scheduler=scheduler,
         keep=lambda row: append_row(path, row),
         is_long=True,
     )
