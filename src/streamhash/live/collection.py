@@ -457,6 +457,7 @@ class Collection(State):
         - ``.npz``: arrays ``ids``, ``y`` (labels), ``codes`` and, if wanted, ``X``.
         - ``.faiss``: codes and ids as a ``faiss.IndexBinaryIDMap2``. Ids that are strings are
           numbered from 0, and listed in that order in ``path`` with ``.ids.json`` at its end.
+        - ``milvus://host:port/name``: codes, and their places in the order of ``ids``, to a server.
         """
         return export(self, path, vectors=vectors)
 

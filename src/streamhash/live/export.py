@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from streamhash.codes import code_bytes
 from streamhash.errors import InputError
 from streamhash.live.arrow import binary_array
+from streamhash.live.homes.export import export_to_milvus
 from streamhash.live.inputs import to_json
 from streamhash.search import HammingIndex, to_arrow, to_faiss, to_numpy
 from streamhash.search._parts import load_part
@@ -28,11 +29,18 @@ NAMES = ".ids.json"  # what the file with the ids of a faiss index ends in, wher
 
 def export(collection: "Collection", path: str | PathLike[str], *, vectors: bool) -> int:
     """Write the items to ``path``, in the form that its ending tells; return how many."""
+    if str(path).startswith("milvus://"):
+        if vectors:
+            raise InputError(
+                "Collection.export: Milvus gets codes and keys only; leave out vectors."
+            )
+        return export_to_milvus(collection, str(path))
     place = Path(path)
     write = _FORMS.get(place.suffix.lower())
     if write is None:
         raise InputError(
-            f"Collection.export: {place} does not end in .parquet, .npz or .faiss; name it so."
+            f"Collection.export: {place} does not end in .parquet, .npz or .faiss; name it so, or "
+            "pass milvus://host:port/name."
         )
     if vectors and write is _write_faiss:
         raise InputError(

@@ -33,6 +33,14 @@ def run(
         int,
         typer.Option("--sample", metavar="N", help="Items on which the gain is measured."),
     ] = 1000,
+    serving: Annotated[
+        str | None,
+        typer.Option(
+            "--serving",
+            metavar="ADDRESS",
+            help="Where codes are searched, if not in memory: milvus://host:port/name.",
+        ),
+    ] = None,
 ) -> None:
     """Make an empty collection."""
     from streamhash.bench import make_hasher
@@ -47,6 +55,7 @@ def run(
         refresh=refresh,
         reservoir_size=reservoir_size,
         random_state=seed,
+        serving=serving,
     ).close()
     typer.echo(
         f"{collection} is an empty collection: {type(hasher).__name__}, {hasher.n_bits} bits. "

@@ -13,7 +13,12 @@ __all__ = ["run"]
 def run(
     collection: Address,
     to: Annotated[
-        Path, typer.Option("--to", metavar="FILE", help="A .parquet, .npz or .faiss to write.")
+        str,
+        typer.Option(
+            "--to",
+            metavar="FILE",
+            help="A .parquet, .npz or .faiss to write, or milvus://host:port/name.",
+        ),
     ],
     vectors: Annotated[
         bool, typer.Option("--vectors", help="Write the vectors, too (not in .faiss).")
@@ -28,6 +33,6 @@ def run(
 
     with Collection.open(collection, read_only=True) as items:
         n = items.export(to, vectors=vectors)
-        is_named = to.suffix.lower() == ".faiss" and items.id_kind == "strings"
+        is_named = Path(to).suffix.lower() == ".faiss" and items.id_kind == "strings"
     beside = f" Their ids are in {to}{NAMES}." if is_named else ""
     typer.echo(f"{n:,} items are in {to}.{beside}")

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from streamhash.cli._options import Scheduler
 from streamhash.cli.live._options import Address
 
 __all__ = ["run"]
@@ -14,25 +15,29 @@ def run(
     jobs: Annotated[
         int, typer.Option("--jobs", metavar="N", min=1, help="Processes that encode.")
     ] = 1,
+    scheduler: Scheduler = None,
 ) -> None:
     """Encode all items with what has been learned, and serve that.
 
     Searches go on with the old model until the new one takes over, at once. A refresh that was
     interrupted goes on where it was.
     """
-    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures import Executor, ProcessPoolExecutor
     from contextlib import ExitStack
     from multiprocessing import get_context
 
     from streamhash.cli._console import progress_bar
+    from streamhash.cluster import cluster_executor
     from streamhash.live import Collection
 
     with ExitStack() as stack:
         items = stack.enter_context(Collection.open(collection))
         bar = stack.enter_context(progress_bar())
         task = bar.add_task("encoding", total=len(items))
-        executor = None
-        if jobs > 1:  # processes that are begun anew, as threads may run in this one
+        executor: Executor | None = None
+        if scheduler is not None:
+            executor = stack.enter_context(cluster_executor(scheduler))
+        elif jobs > 1:  # processes that are begun anew, as threads may run in this one
             pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
             executor = stack.enter_context(pool)
         changed = items.refresh(
