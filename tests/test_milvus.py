@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -344,122 +345,140 @@ def test_drift_refresh_and_a_kill_on_either_home(tmp_path, server, home):
 
 
 @pytest.fixture
-def items(tmp_path, server, request):
+def restarted(server):
+    """Leaves the server running, whatever a test does to it."""
+    yield
+    if not server.runner.running:
+        server.start()
+
+
+@contextmanager
+def in_milvus(path, server, name, **options):
     """A collection that lives in Milvus, with a model, of 900 items."""
-    name = f"away_{abs(hash(request.node.name))}"
     X, y = stream(900, seed=1)
-    found = Collection.create(
-        tmp_path / "c",
+    with Collection.create(
+        path,
         SDOH(32, random_state=0),
         refresh="manual",
-        serving=server.address(name, timeout=2),
+        serving=server.address(name, **options),
         serving_options=server.options,
-    )
-    found.add(range(900), X, y)
-    assert found.model_number == 1
-    yield found
-    found.close()
+    ) as items:
+        items.add(range(900), X, y)
+        assert items.model_number == 1
+        yield items
 
 
-def test_what_is_changed_while_the_server_is_stopped_comes_by_itself(items, server):
-    X, y = stream(300, seed=2)
-    server.send(signal.SIGSTOP)
-    try:
-        items.add(range(900, 1200), X, y)
-        items.delete(range(50))
-        items.label([60], [3])
-        items.add([70], X[:1], y[:1], existing="replace")
-        assert len(items) == 1150  # stored, and told
-        with pytest.raises(UnreachableError, match="Nothing is lost: what is stored is sent when"):
+def test_what_is_changed_while_the_server_is_stopped_comes_by_itself(tmp_path, server):
+    with in_milvus(tmp_path / "c", server, "stopped", timeout=2) as items:
+        X, y = stream(300, seed=2)
+        server.send(signal.SIGSTOP)
+        try:
+            items.add(range(900, 1200), X, y)
+            items.delete(range(50))
+            items.label([60], [3])
+            items.add([70], X[:1], y[:1], existing="replace")
+            assert len(items) == 1150  # stored, and told
+            with pytest.raises(
+                UnreachableError, match="Nothing is lost: what is stored is sent when"
+            ):
+                items.search(X[:1], 1)
+            status = items.status()["home"]
+            assert (status["reachable"], status["lag"]) == (False, 300 + 50 + 2)
+            assert status["home"] == f"milvus://localhost:{server.port}/stopped"
+        finally:
+            server.send(signal.SIGCONT)
+        well = {**status, "reachable": True, "lag": 0, "error": None}
+        wait_until(lambda: items.status()["home"] == well)  # nobody has asked for anything
+        assert_exact(items)
+
+
+@pytest.mark.usefixtures("restarted")
+def test_a_server_killed_in_the_middle_of_a_refresh(tmp_path, server):
+    with in_milvus(tmp_path / "c", server, "cut_off") as items:
+        X, y = stream(6000, seed=3, shift=1.0)
+        for part in range(2):  # fragments enough for the refresh to come in pieces
+            some = slice(3000 * part, 3000 * part + 3000)
+            items.add(np.arange(1000, 7000)[some], X[some], y[some])
+        seen = []
+
+        def kill(done, total):
+            if not seen:
+                server.kill()
+            seen.append((done, total))
+
+        with pytest.raises(UnreachableError):
+            items.refresh(progress=kill)
+        assert 0 < seen[0][0] < seen[0][1] == 6900
+        assert items.model_number == 1
+        assert items.status()["refresh"]["interrupted"]
+        items.add([8000], X[:1], y[:1])
+        items.delete([1])
+        with pytest.raises(UnreachableError):
             items.search(X[:1], 1)
-        status = items.status()["home"]
-        assert (status["reachable"], status["lag"]) == (False, 300 + 50 + 2)
-        assert status["home"].startswith(f"milvus://localhost:{server.port}/away_")
-    finally:
-        server.send(signal.SIGCONT)
-    well = {**status, "reachable": True, "lag": 0, "error": None}
-    wait_until(lambda: items.status()["home"] == well)  # nobody has asked for anything
-    assert_exact(items)
+        items.close()
+        path, options = items._store.address, server.options
+        with Collection.open(path, serving_options=options) as again:  # without a server, too
+            assert again.status()["home"]["lag"] is None  # nobody knows
+            assert 8000 in again
+            server.start()
+            wait_until(lambda: again.status()["home"]["reachable"])
+            assert again.model_number == 1
+            assert_exact(again, ks=(10,))
+            before = again.encoded_items
+            assert again.refresh()
+            assert 0 < again.encoded_items - before < 6900  # the rest
+            assert again.model_number == 2
+            assert_exact(again, ks=(10,))
 
 
-def test_a_server_killed_in_the_middle_of_a_refresh(items, server):
-    X, y = stream(6000, seed=3, shift=1.0)
-    for part in range(2):  # fragments enough for the refresh to come in pieces
-        some = slice(3000 * part, 3000 * part + 3000)
-        items.add(np.arange(1000, 7000)[some], X[some], y[some])
-    seen = []
-
-    def kill(done, total):
-        if not seen:
-            server.kill()
-        seen.append((done, total))
-
-    with pytest.raises(UnreachableError):
-        items.refresh(progress=kill)
-    assert 0 < seen[0][0] < seen[0][1] == 6900
-    assert items.model_number == 1
-    assert items.status()["refresh"]["interrupted"]
-    items.add([8000], X[:1], y[:1])
-    items.delete([1])
-    with pytest.raises(UnreachableError):
-        items.search(X[:1], 1)
-    items.close()
-    path, options = items._store.address, server.options
-    with Collection.open(path, serving_options=options) as again:  # without a server, too
-        assert again.status()["home"]["lag"] is None  # nobody knows
-        assert 8000 in again
-        server.start()
-        wait_until(lambda: again.status()["home"]["reachable"])
-        assert again.model_number == 1
-        assert_exact(again, ks=(10,))
-        before = again.encoded_items
-        assert again.refresh()
-        assert 0 < again.encoded_items - before < 6900  # the rest
-        assert again.model_number == 2
-        assert_exact(again, ks=(10,))
-
-
-def test_searches_never_see_two_models_and_old_ones_are_dropped(items, server):
-    X, y = stream(1200, seed=4, shift=1.0)
-    queries = stream(3, seed=5)[0]
-    reader = Collection.open(items._store.address, read_only=True, serving_options=server.options)
-    right, wrong, through = [], [], threading.Event()
-
-    def look(collection):
-        while not through.is_set():
-            number = collection.model_number
-            distances, ids = collection.search(queries, 5)
-            codes = np.array([item.code for item in collection.get(ids.ravel().tolist())])
-            mine = np.bitwise_count(collection.encode(queries)[:, None] ^ codes.reshape(3, 5, -1))
-            if number == collection.model_number:  # else there was a change in between
-                fits = np.array_equal(mine.sum(axis=2), distances)
-                (right if fits else wrong).append(number)
-
-    threads = [threading.Thread(target=partial(look, each)) for each in (items, reader)]
-    for thread in threads:
-        thread.start()
-    items.add(range(900, 2100), X, y)
-    items.refresh()
-    wait_until(lambda: right.count(2) > 3)
-    through.set()
-    for thread in threads:
-        thread.join()
-    assert not wrong
-    assert {1, 2} == set(right)
-    name = items._view.index.address.name
-    other = server.connect(name)
-    items._view.index.sweep()
-    assert other.numbers() == [2]
-    # Another program, by the plain name.
-    code = items.encode(queries[:1])[0].tobytes()
-    hits = other.call("search", name, data=[code], limit=1, consistency_level="Strong")
-    assert int(hits[0][0]["distance"]) == items.search(queries[:1], 1)[0][0, 0]
-    assert reader.status()["home"]["lag"] == 0
-    reader.close()
-    with pytest.raises(InputError, match=f"this name is taken there, by {name}_model_2; choose"):
-        Collection.create(
-            Path(items._store.address).with_name("d"),
-            SDOH(16),
-            serving=server.address(name),
-            serving_options=server.options,
+def test_searches_never_see_two_models_and_old_ones_are_dropped(tmp_path, server):
+    with in_milvus(tmp_path / "c", server, "two") as items:
+        X, y = stream(1200, seed=4, shift=1.0)
+        queries = stream(3, seed=5)[0]
+        reader = Collection.open(
+            items._store.address, read_only=True, serving_options=server.options
         )
+        right, wrong, through = [], [], threading.Event()
+
+        def look(collection):
+            while not through.is_set():
+                number = collection.model_number
+                distances, ids = collection.search(queries, 5)
+                codes = np.array([item.code for item in collection.get(ids.ravel().tolist())])
+                mine = np.bitwise_count(
+                    collection.encode(queries)[:, None] ^ codes.reshape(3, 5, -1)
+                )
+                if number == collection.model_number:  # else there was a change in between
+                    fits = np.array_equal(mine.sum(axis=2), distances)
+                    (right if fits else wrong).append(number)
+
+        threads = [threading.Thread(target=partial(look, each)) for each in (items, reader)]
+        for thread in threads:
+            thread.start()
+        items.add(range(900, 2100), X, y)
+        items.refresh()
+        wait_until(lambda: right.count(2) > 3)
+        through.set()
+        for thread in threads:
+            thread.join()
+        assert not wrong
+        assert {1, 2} == set(right)
+        name = items._view.index.address.name
+        other = server.connect(name)
+        items._view.index.sweep()
+        assert other.numbers() == [2]
+        # Another program, by the plain name.
+        code = items.encode(queries[:1])[0].tobytes()
+        hits = other.call("search", name, data=[code], limit=1, consistency_level="Strong")
+        assert int(hits[0][0]["distance"]) == items.search(queries[:1], 1)[0][0, 0]
+        assert reader.status()["home"]["lag"] == 0
+        reader.close()
+        with pytest.raises(
+            InputError, match=f"this name is taken there, by {name}_model_2; choose"
+        ):
+            Collection.create(
+                Path(items._store.address).with_name("d"),
+                SDOH(16),
+                serving=server.address(name),
+                serving_options=server.options,
+            )

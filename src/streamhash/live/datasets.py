@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamhash.errors import FileError, InUseError, MissingPartError
+from streamhash.errors import FileError, InUseError, MissingPartError, StreamhashError
 from streamhash.live.locks import uninterrupted
 
 if TYPE_CHECKING:
@@ -159,6 +159,8 @@ class Datasets:
             yield
         except CommitConflictError as error:
             raise self._in_use() from error
+        except StreamhashError:  # told already
+            raise
         except OSError as error:
             if "already exists" in str(error).lower():
                 raise self._in_use() from error

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from streamhash.base import OnlineHasher
 from streamhash.codes import Codes, code_bytes, unpack
+from streamhash.errors import UnreachableError
 from streamhash.live.arrow import binary_array, codes_of, vectors_of
 from streamhash.live.homes import sender
 from streamhash.live.locks import uninterrupted
@@ -94,6 +95,7 @@ def encode_part(
     old = [name for name in fragment.schema.names if name.startswith(CODE)]
     old = sorted(old, key=lambda name: int(name.removeprefix(CODE)))[-1:]
     flips = np.zeros(model.n_bits, np.int64)
+    away: list[UnreachableError] = []
 
     # With its schema told, Lance calls it once for each batch, and not before to see what comes.
     @batch_udf(pa.schema([(f"{CODE}{number}", pa.binary(code_bytes(model.n_bits)))]))
@@ -103,12 +105,21 @@ def encode_part(
             before = codes_of(pa.chunked_array([batch[old[0]]]))
             flips[:] += unpack(codes ^ before, model.n_bits).sum(axis=0, dtype=np.int64)
         if send is not None:
-            send(codes, batch["key"].to_numpy())
+            try:
+                send(codes, batch["key"].to_numpy())
+            except UnreachableError as error:
+                away.append(error)
+                raise
         return pa.record_batch([binary_array(codes)], [f"{CODE}{number}"])
 
     rows = max(256, NUMBERS // fragment.schema.field("vector").type.list_size)
-    with uninterrupted():  # Ctrl-C inside would come out as an error of Lance's
-        metadata, schema = fragment.merge_columns(encode, ["key", "vector", *old], rows)
+    try:
+        with uninterrupted():  # Ctrl-C inside would come out as an error of Lance's
+            metadata, schema = fragment.merge_columns(encode, ["key", "vector", *old], rows)
+    except ValueError:  # what Lance makes of any error
+        if away:
+            raise away[0] from None
+        raise
     described = metadata.to_json()
     result = {
         "fragment": json.loads(described) if isinstance(described, str) else described,

@@ -51,7 +51,7 @@ def describe_status(collection: "Collection") -> dict[str, Any]:
             "learned": None if last is None else last["learned"],
             "since": None if last is None else last["time"],
         },
-        "home": (view.index or collection._homes).status(),
+        "home": (collection._homes if view.index is None else view.index).status(),
         "refresh": {
             "policy": str(collection._policy),
             "due": collection.is_refresh_due(),

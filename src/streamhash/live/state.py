@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.errors import FileError, InputError, InUseError, StreamhashError
-from streamhash.live.homes import Homes
+from streamhash.live.homes import Homes, Pieces
 from streamhash.live.learner import Learner
 from streamhash.live.locks import ReaderLease, WriterLock, oldest_lease, uninterrupted
 from streamhash.live.policy import Policy
@@ -26,9 +26,16 @@ logger = logging.getLogger(__name__)
 class State:
     """The learner and the view of a collection, beside the store they are kept in.
 
+<<<<<<< HEAD
     Changes are made by one thread at a time, inside ``_changing`` and ``_storing``. The store is
     not touched without ``_writing``: Lance's datasets cannot be read while another thread changes
     them. If a change fails, or Ctrl-C comes, memory is what is stored: as before, or after it.
+=======
+    Changes are made by one thread at a time, inside ``_changing`` and ``_storing``; the store is
+    not touched without ``_writing``, as Lance's datasets cannot be read while another thread
+    changes them. If a change fails, or Ctrl-C comes, memory is what is stored: as before,
+    or after it.
+>>>>>>> ef7b3d7 (A server of codes that is away in the middle of a refresh is told as such)
     """
 
     def __init__(
@@ -45,7 +52,7 @@ class State:
         self._writing, self._refreshing = threading.RLock(), threading.Lock()
         self._view: View = nothing()
         self._homes = Homes(
-            serving_options, writes=not read_only, wanted=self._keys_now, read=store.read_codes
+            serving_options, writes=not read_only, wanted=self._keys_now, read=self._read_codes
         )
         self._is_open = True
         self._learner_behind = False  # the last state that is stored waits for a change
@@ -127,6 +134,10 @@ class State:
         """The keys of all items, told to a home that catches up."""
         with self._writing:
             return self._view.directory.keys
+
+    def _read_codes(self, number: int, keys: NDArray[np.int64]) -> Pieces:
+        """Read codes for a home that catches up, by datasets that no other thread changes."""
+        return Store(self._store.address, self._store.options).read_codes(number, keys)
 
     # -------------------------------------------------------------------------------- writing
 
