@@ -18,7 +18,7 @@ PATIENCE = 10  # seconds for a scheduler to answer
 
 
 @contextmanager
-def cluster_executor(scheduler: str) -> Iterator[Executor]:
+def cluster_executor(scheduler: str, *, patience: float = PATIENCE) -> Iterator[Executor]:
     """Open an executor of the cluster whose scheduler is at an address, ``tcp://host:port``."""
     try:
         distributed: Any = importlib.import_module("distributed")
@@ -27,7 +27,7 @@ def cluster_executor(scheduler: str) -> Iterator[Executor]:
             'work on a cluster needs Dask: pip install "streamhash[cluster]".'
         ) from error
     try:
-        client: Any = distributed.Client(scheduler, timeout=PATIENCE, set_as_default=False)
+        client: Any = distributed.Client(scheduler, timeout=patience, set_as_default=False)
     except (OSError, TimeoutError) as error:
         raise UnreachableError(
             f"{scheduler}: no scheduler answers there ({error}); start one with `dask scheduler`, "
