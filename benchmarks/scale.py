@@ -51,7 +51,7 @@ def fill(path: Path, n: int, bits: int, d: int) -> tuple[Collection, float]:
         X, _ = rows(size, d, seed=first)
         start = time.perf_counter()
         items.add(range(first, first + size), X)
-        if first >= 0.9 * n:
+        if first + size > 0.9 * n:
             seconds, late = seconds + time.perf_counter() - start, late + size
     return items, seconds / max(late, 1)
 
