@@ -19,6 +19,7 @@ from streamhash import SDOH
 from streamhash.errors import InputError, UnreachableError
 from streamhash.live import Collection
 from streamhash.live.homes.address import MilvusAddress
+from streamhash.live.homes.export import export_to_milvus
 from streamhash.live.homes.tables import MOST, Server
 from streamhash.search import HammingIndex
 
@@ -429,6 +430,27 @@ def test_a_server_killed_in_the_middle_of_a_refresh(tmp_path, server):
             assert 0 < again.encoded_items - before < 6900  # the rest
             assert again.model_number == 2
             assert_exact(again, ks=(10,))
+
+
+def test_a_copy_has_the_codes_of_all_items_in_their_order(tmp_path, server):
+    X, y = stream(600, seed=6)
+    with Collection.create(tmp_path / "c", SDOH(32, random_state=0)) as items:
+        items.add([f"item {i}" for i in range(600)], X, y)
+        items.delete(["item 3"])
+        address = server.address("copied")
+        assert export_to_milvus(items, address, server.options) == 599
+        hits = server.connect("copied").call(
+            "search",
+            "copied",
+            data=[code.tobytes() for code in items.encode(X[:9])],
+            limit=1,
+            consistency_level="Strong",
+        )
+        assert [hit[0]["distance"] for hit in hits] == items.search(X[:9], 1)[0][:, 0].tolist()
+        place = hits[0].ids[0]
+        assert (items.get([items.ids[place]])[0].code == items.encode(X[:1])).all()
+        with pytest.raises(InputError, match="this name is taken there, by copied_model_1"):
+            export_to_milvus(items, address, server.options)
 
 
 def test_searches_never_see_two_models_and_old_ones_are_dropped(tmp_path, server):
