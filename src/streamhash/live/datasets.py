@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Datasets", "pyarrow"]
 
-LARGE = 131_072  # rows of a fragment at most: a piece of work for one worker of a refresh
+LARGE = 131_072  # rows of a fragment at most: a piece of work for one worker of a refresh,
+NUMBERS = 2**24  # and numbers of their vectors, as Lance may have a whole fragment in memory
 
 # The order in which to look for what is new, while another process writes. A label comes after its
 # item, so labels are looked at first, lest one be passed over whose item is not there yet; a model
@@ -93,12 +94,15 @@ class Datasets:
         if dataset is None:
             with self.told(name):
                 self._open[name] = lance.write_dataset(
-                    table, self.uri(name), storage_options=self.options, max_rows_per_file=LARGE
+                    table,
+                    self.uri(name),
+                    storage_options=self.options,
+                    max_rows_per_file=most_rows(table.schema),
                 )
         elif self.folder is not None:
             with self.committing(name), self.told(name):
                 self._open[name] = lance.write_dataset(
-                    table, dataset, mode="append", max_rows_per_file=LARGE
+                    table, dataset, mode="append", max_rows_per_file=most_rows(table.schema)
                 )
         else:  # Lance puts an append on top of anybody's commit, but never a merge.
             there = dataset.get_fragments()
@@ -125,7 +129,7 @@ class Datasets:
                 table,
                 self.dataset(name),
                 mode=mode,
-                max_rows_per_file=LARGE,
+                max_rows_per_file=most_rows(table.schema),
                 storage_options=self.options,
             )
         return fragments
@@ -174,6 +178,13 @@ class Datasets:
             f"{self.address}: another process has written to this collection meanwhile, so nothing "
             "more is written from here; open it again."
         )
+
+
+def most_rows(schema: "pa.Schema") -> int:
+    """Return how many rows a fragment may have."""
+    if "vector" not in schema.names:
+        return LARGE
+    return max(1024, min(LARGE, NUMBERS // int(schema.field("vector").type.list_size)))
 
 
 def lance_module() -> Any:

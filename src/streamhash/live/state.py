@@ -26,16 +26,9 @@ logger = logging.getLogger(__name__)
 class State:
     """The learner and the view of a collection, beside the store they are kept in.
 
-    <<<<<<< HEAD
-        Changes are made by one thread at a time, inside ``_changing`` and ``_storing``. The store is
-        not touched without ``_writing``: Lance's datasets cannot be read while another thread changes
-        them. If a change fails, or Ctrl-C comes, memory is what is stored: as before, or after it.
-    =======
-        Changes are made by one thread at a time, inside ``_changing`` and ``_storing``; the store is
-        not touched without ``_writing``, as Lance's datasets cannot be read while another thread
-        changes them. If a change fails, or Ctrl-C comes, memory is what is stored: as before,
-        or after it.
-    >>>>>>> ef7b3d7 (A server of codes that is away in the middle of a refresh is told as such)
+    Changes are made by one thread at a time, inside ``_changing`` and ``_storing``. The store is
+    not touched without ``_writing``: Lance's datasets cannot be read while another thread changes
+    them. If a change fails, or Ctrl-C comes, memory is what is stored: as before, or after it.
     """
 
     def __init__(

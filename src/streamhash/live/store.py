@@ -42,7 +42,7 @@ from streamhash.base import OnlineHasher
 from streamhash.codes import Codes
 from streamhash.errors import FileError, InputError
 from streamhash.live.arrow import binary_array, codes_of, vector_array
-from streamhash.live.datasets import NAMES, Datasets, lance_module, pyarrow
+from streamhash.live.datasets import NAMES, Datasets, lance_module, most_rows, pyarrow
 from streamhash.live.learner import Learner
 
 if TYPE_CHECKING:
@@ -366,7 +366,8 @@ class Store(Datasets):
         dead = sum(fragment.num_deletions for fragment in fragments)
         if len(fragments) > many or dead > max(dataset.count_rows(), SMALL):
             with self.told(name):
-                dataset.optimize.compact_files(target_rows_per_fragment=SMALL)
+                target = min(SMALL, most_rows(dataset.schema))
+                dataset.optimize.compact_files(target_rows_per_fragment=target)
 
     def forget_old_versions(self, oldest_in_use: int | None, *, all_files: bool) -> None:
         """Delete versions that nobody uses: older than ``oldest_in_use``, or than an hour.
