@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from streamhash import LSH, SDOH, FileError, InputError, InUseError, NotStartedError
-from streamhash.live import Collection, state
+from streamhash.live import Collection, datasets, state
 from streamhash.live.monitor import Monitor
 
 FAR = 2147483647
@@ -573,3 +573,10 @@ def test_a_lock_that_is_held_is_told(path):
             Collection.open(path)
         c.add(range(40), X[:40], Y[:40])
     Collection.open(path).close()
+
+
+def test_fragments_of_wide_vectors_have_few_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets, "NUMBERS", 64 * 1500)  # of 64 features: 1,500 rows
+    with Collection.create(tmp_path / "items", hasher(), refresh="manual") as c:
+        c.add(range(5000), np.zeros((5000, 64)))
+        assert [each.count_rows() for each in c._store.fragments()] == [1500, 1500, 1500, 500]
