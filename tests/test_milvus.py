@@ -84,7 +84,7 @@ class MilvusServer:
         self.runner.webservice_port = self.health_port
         self.runner.start()
         try:
-            self.runner.wait_started(timeout=60_000)
+            self.runner.wait_started(timeout=180_000)
         except BaseException:
             self.runner.stop()
             raise
@@ -179,7 +179,7 @@ def assert_exact(collection, X=None, ks=(1, 10, 100)):
         np.testing.assert_array_equal(ids, wanted[1])
 
 
-def wait_until(condition, seconds=60):
+def wait_until(condition, seconds=180):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not come in time"
@@ -307,7 +307,7 @@ def run_writer(path, data, options, kill_after=None, wait=0.0):
             time.sleep(wait)
             process.kill()
     process.stdout.close()
-    assert process.wait(timeout=60) == (0 if kill_after is None else -signal.SIGKILL)
+    assert process.wait(timeout=180) == (0 if kill_after is None else -signal.SIGKILL)
 
 
 @pytest.mark.parametrize("home", ["memory", "milvus"])
