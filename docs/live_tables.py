@@ -43,7 +43,13 @@ def drift_table() -> str:
     """mAP at the end of each stream, and the share of encoding."""
     rows = read("drift.jsonl")
     names = ["every batch", "on its own", "every N", "frozen"]
-    head = ["mAP at the end", *(STYLES[name][1] for name in names), "difference, mean", "least", "encoded"]
+    head = [
+        "mAP at the end",
+        *(STYLES[name][1] for name in names),
+        "difference, mean",
+        "least",
+        "encoded",
+    ]
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     keys = dict.fromkeys((row["stream"], row["method"], row["bits"]) for row in rows)
     for stream, method, bits in keys:
