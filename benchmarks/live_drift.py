@@ -15,6 +15,7 @@ appended to ``--out``, one JSON object a line, and cells that are there are not 
 """
 
 import argparse
+import importlib
 import importlib.util
 import itertools
 import json
@@ -116,11 +117,10 @@ def river_alarms(answers: list[tuple[int, float]]) -> dict[str, list[int]]:
     """When detectors of river, with their defaults, say that the answers fell."""
     if importlib.util.find_spec("river") is None:
         return {}
-    from river.drift import ADWIN, PageHinkley
-
+    drift: Any = importlib.import_module("river.drift")
     detectors = {
-        "river ADWIN": ADWIN(),  # type: ignore[no-untyped-call]
-        "river PageHinkley": PageHinkley(mode="down"),
+        "river ADWIN": drift.ADWIN(),
+        "river PageHinkley": drift.PageHinkley(mode="down"),
     }
     found: dict[str, list[int]] = {name: [] for name in detectors}
     for name, detector in detectors.items():

@@ -15,6 +15,7 @@ inner loop*, ours, when no item is near, so that nothing has to be kept.
     python benchmarks/search.py [--quick] [--threads]
 """
 
+import importlib
 import importlib.util
 import sys
 import time
@@ -94,7 +95,7 @@ def by_numpy(items: Codes, n_bits: int) -> Search:
 
 
 def by_usearch(items: Codes, _: int) -> Search:
-    from usearch.index import MetricKind, search  # type: ignore[attr-defined]
+    usearch: Any = importlib.import_module("usearch.index")
 
     def find(queries: Codes, k: int) -> Answer:
         found = search(items, queries, k, MetricKind.Hamming, exact=True, threads=1, dtype="b1")
