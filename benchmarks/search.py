@@ -98,7 +98,8 @@ def by_usearch(items: Codes, _: int) -> Search:
     usearch: Any = importlib.import_module("usearch.index")
 
     def find(queries: Codes, k: int) -> Answer:
-        found = search(items, queries, k, MetricKind.Hamming, exact=True, threads=1, dtype="b1")
+        metric = usearch.MetricKind.Hamming
+        found = usearch.search(items, queries, k, metric, exact=True, threads=1, dtype="b1")
         return np.reshape(found.distances, (len(queries), k)), None
 
     return find
