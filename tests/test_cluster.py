@@ -124,6 +124,19 @@ def test_workers_read_the_items_themselves_and_encode_the_same(tmp_path, cluster
     items.close()
 
 
+def test_the_command_line_refreshes_on_a_cluster(tmp_path, cluster):
+    items, X = filled(tmp_path / "items", 6_000, 4)
+    items.close()
+    program = "from streamhash.cli import main; main()"
+    words = ["live", "refresh", str(tmp_path / "items"), "--scheduler", cluster.scheduler]
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "Model 2 serves 6,000 items" in done.stdout
+    with Collection.open(tmp_path / "items") as again:
+        assert again.model_number == 2
+        assert (again.search(X[:1], 1)[0] == 0).all()
+
+
 def test_a_worker_that_is_killed_in_the_middle_loses_nothing(tmp_path, cluster):
     alone, X = filled(tmp_path / "alone", 12_000, 12)
     items, _ = filled(tmp_path / "items", 12_000, 12)

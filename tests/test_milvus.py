@@ -453,6 +453,19 @@ def test_a_copy_has_the_codes_of_all_items_in_their_order(tmp_path, server):
             export_to_milvus(items, address, server.options)
 
 
+def test_a_copy_to_a_server_that_is_not_there_is_refused_in_one_line(tmp_path):
+    X, y = stream(600, seed=6)
+    with Collection.create(tmp_path / "c", SDOH(32, random_state=0)) as items:
+        items.add(range(600), X, y)
+    (port,) = free_ports(1)
+    program = "from streamhash.cli import main; main()"
+    to = f"milvus://localhost:{port}/x?timeout=2"
+    words = ["live", "export", str(tmp_path / "c"), "--to", to]
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert f"localhost:{port}" in done.stderr
+
+
 def test_searches_never_see_two_models_and_old_ones_are_dropped(tmp_path, server):
     with in_milvus(tmp_path / "c", server, "two") as items:
         X, y = stream(1200, seed=4, shift=1.0)
