@@ -8,6 +8,11 @@ from pathlib import Path
 
 import pytest
 
+# A shell that starts tests in the background lets them ignore Ctrl-C, and their children with them.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 MAIN = "from streamhash.cli import main; main()"
 
 
