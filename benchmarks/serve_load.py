@@ -4,6 +4,7 @@ refresh runs; no error, no answer of two models, and memory that stays flat.
     python benchmarks/serve_load.py                  100,000 and 1,000,000 items, about 20 s each
     python benchmarks/serve_load.py --minutes 10     ten minutes at each size, for memory
     python benchmarks/serve_load.py --items 100000   one size alone
+    python benchmarks/serve_load.py --steady         what was added is deleted: the size stays
 
 Each of 1, 8 and 64 clients (threads of a process of their own) sends one search of one vector after
 the other, k = 10, as raw numbers; one more adds 50 labelled items after the other, and half-way
@@ -35,6 +36,7 @@ from streamhash.serve import Client
 from streamhash.serve.frames import read_array
 
 WIDTH, BITS, K, CLASSES = 128, 64, 10, 100
+NEW = 10**9  # ids of added items, from here on
 CHECKED = 100  # of so many answers, one is checked
 MAIN = "from streamhash.cli import main; main()"
 
@@ -115,8 +117,9 @@ def search(url: str, clients: int, seconds: float, out: Any) -> None:
 class Adding:
     """A thread that adds labelled items all the while, and refreshes when asked to."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, steady: bool) -> None:
         self.n_added, self.errors, self.refreshes = 0, list[str](), list[float]()
+        self._steady = steady
         self._url, self._stop, self._threads = url, threading.Event(), list[threading.Thread]()
 
     def __enter__(self) -> "Adding":
@@ -139,8 +142,11 @@ class Adding:
         with Client(self._url) as client:
             while not self._stop.wait(0.1):
                 X, y = rows(50, 10**6 + self.n_added)
+                ids = range(NEW + self.n_added, NEW + self.n_added + len(X))
                 try:
-                    self.n_added += client.add(None, X, y)
+                    self.n_added += client.add(ids, X, y)
+                    if self._steady:
+                        client.delete(ids)
                 except Exception as error:  # noqa: BLE001
                     self.errors.append(repr(error))
 
@@ -165,7 +171,7 @@ def check(path: Path, load: Load) -> int:
     return wrong
 
 
-def run(n: int, seconds: float) -> bool:
+def run(n: int, seconds: float, *, steady: bool) -> bool:
     """Load a service of ``n`` items, print what was measured; return whether all went well."""
     process, good = get_context("spawn"), True
     with tempfile.TemporaryDirectory() as folder:
@@ -175,7 +181,7 @@ def run(n: int, seconds: float) -> bool:
             with Client(url) as client:
                 client.search(rows(1, 1)[0], K)
             memory = [megabytes(pid)]
-            with Adding(url) as adding:
+            with Adding(url, steady=steady) as adding:
                 for clients in (1, 8, 64):
                     out = process.Queue()
                     worker = process.Process(target=search, args=(url, clients, seconds, out))
@@ -205,7 +211,8 @@ def run(n: int, seconds: float) -> bool:
             print(
                 f"{n:>9,} items added meanwhile {adding.n_added}, errors {len(adding.errors)}; "
                 f"refresh {adding.refreshes[0]:.1f} s; memory {memory[0]:.0f} MB at first, "
-                f"{max(memory):.0f} at most, {half[0]:.0f} half-way, {half[-1]:.0f} at the end",
+                f"{max(memory):.0f} at most, {half[0]:.0f} half-way, {half[-1]:.0f} at the end"
+                f"{' (as many deleted as added)' if steady else ''}",
                 flush=True,
             )
             good &= not adding.errors
@@ -215,11 +222,12 @@ def run(n: int, seconds: float) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--items", type=int, action="append", help="a size; may repeat")
+    parser.add_argument("--steady", action="store_true", help="delete what was added")
     parser.add_argument("--minutes", type=float, default=1 / 3, help="at each size, in all")
     chosen = parser.parse_args()
     print(describe_machine("pylance", "fastapi", "uvicorn"))
     sizes = chosen.items or [100_000, 1_000_000]
-    results = [run(n, chosen.minutes * 60 / 3) for n in sizes]
+    results = [run(n, chosen.minutes * 60 / 3, steady=chosen.steady) for n in sizes]
     return 0 if all(results) else 1
 
 
