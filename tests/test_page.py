@@ -370,6 +370,10 @@ def test_an_empty_collection_says_what_to_do_and_a_stopped_service_is_told(tab, 
         for view in ("live", "compare"):
             tab.goto(f"{address}/#{view}")
             expect(tab.get_by_text("This collection is empty.")).to_be_visible()
+        tab.goto(f"{address}/#live")
+        # The history was answered, and what can't be drawn yet is told in words.
+        expect(tab.locator(".readout")).to_contain_text("The curve begins with the first items")
+        expect(tab.locator(".stage svg")).to_have_count(0)
         tab.goto(f"{address}/#search")
         # Strings as ids and labels, and no pictures.
         names = [f"item-{i}" for i in range(30)]

@@ -7,8 +7,9 @@ const LEFT = 44; // room for the numbers of the axes
 const RIGHT = 14;
 const TOP = 38; // room for the marks of refreshes and drifts
 const GAP = 30;
+const BEFORE_THE_FIRST =
+  "The curve begins with the first items that are learned while a model serves.";
 
-const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 const bits = (value) => (Number.isFinite(value) ? `${value.toFixed(2)} bits` : "–");
 
 const least = (points, key, floor) =>
@@ -72,11 +73,8 @@ export function timeline() {
   let last = 1;
 
   function draw(history, across) {
-    const events = history.refreshes.map((each) => ({
-      ...each,
-      flips: each.flips,
-    }));
-    shown = { points: history.series, events, drifts: history.drifts, across };
+    const { series, refreshes, drifts } = history;
+    shown = { points: series, events: refreshes, drifts, across };
     paint();
   }
 
@@ -85,6 +83,12 @@ export function timeline() {
     const { points, events, drifts, across } = shown;
     const width = stage.clientWidth;
     const places = [...points, ...events, ...drifts].map((each) => each[across]);
+    if (places.length === 0) {
+      // An axis from nowhere to nowhere can't be drawn.
+      stage.replaceChildren();
+      readout.textContent = BEFORE_THE_FIRST;
+      return;
+    }
     first = Math.min(...places);
     last = Math.max(...places, first + 1);
     last += (last - first) / 40; // so that what has just happened is seen
@@ -125,7 +129,7 @@ export function timeline() {
     );
     readout.textContent = read
       ? `${at === null ? "Last point" : clock(read.time)}: precision ${share(read.precision)}, gain ${bits(read.gain)}, ${counted(read.items, "item")}, model ${read.model}`
-      : "The curve begins with the first items that are learned while a model serves.";
+      : BEFORE_THE_FIRST;
   }
 
   function paintPanel({ key, title, height, top, format, kind, dots }, y, x, width) {
