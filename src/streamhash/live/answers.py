@@ -16,7 +16,7 @@ from streamhash.live.store import Store
 from streamhash.search.ids import MISSING
 
 if TYPE_CHECKING:
-    from streamhash.live.collection import Collection
+    from streamhash.live.reading import Reading
 
 __all__ = [
     "Answer",
@@ -63,7 +63,7 @@ class Answer(NamedTuple):
         return [self.listing.label_names_of(row[row >= 0]) for row in self.keys]
 
 
-def ask(collection: "Collection", rows: NDArray[np.float32], k: int) -> Answer:
+def ask(collection: "Reading", rows: NDArray[np.float32], k: int) -> Answer:
     """Search for checked rows."""
     collection._follow()
     for tries_left in range(RETRIES, -1, -1):
@@ -82,7 +82,7 @@ def ask(collection: "Collection", rows: NDArray[np.float32], k: int) -> Answer:
     return answer
 
 
-def _ask(collection: "Collection", rows: NDArray[np.float32], k: int) -> Answer:
+def _ask(collection: "Reading", rows: NDArray[np.float32], k: int) -> Answer:
     view = collection._view  # once: one model, its codes, and their ids
     if view.model is None or view.index is None:
         raise collection._not_ready("search")
@@ -101,7 +101,7 @@ def without_own(answer: Answer, own: Integers) -> Answer:
     )
 
 
-def items_of(collection: "Collection", ids: Sequence[Any]) -> tuple[Integers, NDArray[np.float32]]:
+def items_of(collection: "Reading", ids: Sequence[Any]) -> tuple[Integers, NDArray[np.float32]]:
     """Return the keys and the vectors of items by their ids, in that order."""
     collection._follow()
     with collection._writing:
@@ -111,7 +111,7 @@ def items_of(collection: "Collection", ids: Sequence[Any]) -> tuple[Integers, ND
 
 
 def vectors_of_keys(
-    collection: "Collection", choose: Callable[[Integers], Integers]
+    collection: "Reading", choose: Callable[[Integers], Integers]
 ) -> tuple[Integers, NDArray[np.float32], Listing]:
     """Return keys chosen among all, their vectors, and the listing that they belong to."""
     collection._follow()
@@ -124,7 +124,7 @@ def vectors_of_keys(
 
 
 def list_items(
-    collection: "Collection", offset: int, limit: int, *, newest: bool
+    collection: "Reading", offset: int, limit: int, *, newest: bool
 ) -> tuple[int, Integers, list[Any], list[Any]]:
     """Return how many items there are, and the keys, ids and labels of some, as they were added."""
     collection._follow()
@@ -142,7 +142,7 @@ class MetadataReader:
     what it has open may be older than the collection, and is renewed when a key is not found.
     """
 
-    def __init__(self, collection: "Collection") -> None:
+    def __init__(self, collection: "Reading") -> None:
         self._collection = collection
         self._store: Store | None = None
         self._known: dict[int, Any] = {}

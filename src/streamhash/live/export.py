@@ -20,14 +20,14 @@ from streamhash.search._parts import load_part
 from streamhash.storage import whole_file
 
 if TYPE_CHECKING:
-    from streamhash.live.collection import Collection
+    from streamhash.live.reading import Reading
 
 __all__ = ["NAMES", "export"]
 
 NAMES = ".ids.json"  # what the file with the ids of a faiss index ends in, where they are strings
 
 
-def export(collection: "Collection", path: str | PathLike[str], *, vectors: bool) -> int:
+def export(collection: "Reading", path: str | PathLike[str], *, vectors: bool) -> int:
     """Write the items to ``path``, in the form that its ending tells; return how many."""
     if str(path).startswith("milvus://"):
         if vectors:
@@ -51,7 +51,7 @@ def export(collection: "Collection", path: str | PathLike[str], *, vectors: bool
     return write(collection, place, vectors)
 
 
-def _write_parquet(collection: "Collection", path: Path, vectors: bool) -> int:
+def _write_parquet(collection: "Reading", path: Path, vectors: bool) -> int:
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
@@ -84,7 +84,7 @@ def _write_parquet(collection: "Collection", path: Path, vectors: bool) -> int:
     return n
 
 
-def _write_numpy(collection: "Collection", path: Path, vectors: bool) -> int:
+def _write_numpy(collection: "Reading", path: Path, vectors: bool) -> int:
     index = HammingIndex(collection.n_bits)
     places: dict[Any, int] = {}
     labels: list[Any] = []
@@ -106,7 +106,7 @@ def _write_numpy(collection: "Collection", path: Path, vectors: bool) -> int:
     return len(index)
 
 
-def _write_faiss(collection: "Collection", path: Path, _vectors: bool) -> int:
+def _write_faiss(collection: "Reading", path: Path, _vectors: bool) -> int:
     faiss = load_part("faiss", "Collection.export")
     index = HammingIndex(collection.n_bits)
     for batch in collection.scan(vectors=False):
@@ -121,7 +121,7 @@ def _write_faiss(collection: "Collection", path: Path, _vectors: bool) -> int:
     return len(index)
 
 
-def _are_numbers(collection: "Collection") -> bool:
+def _are_numbers(collection: "Reading") -> bool:
     """Whether all labels are whole numbers that 64 bits hold."""
     names = collection._view.directory.label_names
     return all(type(name) is int and -(2**63) <= name < 2**63 for name in names)
@@ -131,7 +131,7 @@ def _text(label: Any) -> str | None:
     return None if label is None else str(label)
 
 
-_FORMS: dict[str, Callable[["Collection", Path, bool], int]] = {
+_FORMS: dict[str, Callable[["Reading", Path, bool], int]] = {
     ".parquet": _write_parquet,
     ".npz": _write_numpy,
     ".faiss": _write_faiss,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from streamhash.live.collection import Collection
+    from streamhash.live.reading import Reading
 
 __all__ = ["History", "describe_history", "describe_status"]
 
@@ -20,13 +20,13 @@ class History(NamedTuple):
     series: list[dict[str, float]]  # quality and size over time
 
 
-def describe_history(collection: "Collection") -> History:
+def describe_history(collection: "Reading") -> History:
     """Return the history of a collection."""
     monitor = collection._learner.monitor_
     return History(monitor.refreshes, monitor.drifts_, monitor.series())
 
 
-def describe_status(collection: "Collection") -> dict[str, Any]:
+def describe_status(collection: "Reading") -> dict[str, Any]:
     """Return how a collection does."""
     view, learner, store = collection._view, collection._learner, collection._store
     monitor = learner.monitor_
@@ -78,20 +78,20 @@ def describe_status(collection: "Collection") -> dict[str, Any]:
     }
 
 
-def _progress(collection: "Collection") -> dict[str, int] | None:
+def _progress(collection: "Reading") -> dict[str, int] | None:
     """How far a running refresh is: items encoded, and in all."""
     if not collection._refreshing.locked():
         return None
     return dict(zip(("done", "total"), collection._progress, strict=True))
 
 
-def _worth(collection: "Collection") -> float | None:
+def _worth(collection: "Reading") -> float | None:
     """What a refresh is worth in parts of what it costs: from 1 on it is due."""
     price, items = collection._policy.price, len(collection._view.directory)
     return collection._learner.missed_ / (price * items) if price and items else None
 
 
-def _cost(collection: "Collection", last: dict[str, Any] | None) -> float:
+def _cost(collection: "Reading", last: dict[str, Any] | None) -> float:
     """Seconds that a refresh would take, about: as long an item as the last one took."""
     items = len(collection._view.directory)
     if last is not None and last["items"] >= 1000:

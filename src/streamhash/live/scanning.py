@@ -13,7 +13,7 @@ from streamhash.live.locks import ReaderLease
 from streamhash.live.store import CODE
 
 if TYPE_CHECKING:
-    from streamhash.live.collection import Collection
+    from streamhash.live.reading import Reading
 
 __all__ = ["Batch", "scan"]
 
@@ -28,7 +28,7 @@ class Batch(NamedTuple):
     codes: Any  # array (n, bytes), by the model that serves; None while there is none
 
 
-def scan(collection: "Collection", *, vectors: bool, size: int) -> Iterator[Batch]:
+def scan(collection: "Reading", *, vectors: bool, size: int) -> Iterator[Batch]:
     """Go through the items as they are at the first batch, in the order of adding."""
     store = collection._store
     with collection._writing:

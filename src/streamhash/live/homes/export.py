@@ -7,13 +7,13 @@ from streamhash.live.homes.address import MilvusAddress
 from streamhash.live.homes.tables import Server
 
 if TYPE_CHECKING:
-    from streamhash.live.collection import Collection
+    from streamhash.live.reading import Reading
 
 __all__ = ["export_to_milvus"]
 
 
 def export_to_milvus(
-    collection: "Collection", address: str, options: dict[str, Any] | None = None
+    collection: "Reading", address: str, options: dict[str, Any] | None = None
 ) -> int:
     """Copy the codes of the model that serves to ``milvus://host:port/name``; return how many.
 
