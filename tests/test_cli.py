@@ -9,19 +9,15 @@ from pathlib import Path
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 import streamhash
+from command_line import refused, run
 from streamhash.cli import app
 from streamhash.cli import demo as demo_verb
 from streamhash.hashers import METHODS
 
 PROGRAM = Path(sys.executable).with_name("streamhash")
 TINY = ["--stream", "200", "--checkpoints", "2"]
-
-
-def run(*words):
-    return CliRunner().invoke(app, [str(word) for word in words], prog_name="streamhash")
 
 
 def program(*words, **options):
@@ -34,11 +30,6 @@ def notes(text):
     """Drop what is said once on a fresh machine, when kernels are compiled."""
     lines = text.splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith("streamhash: compiling "))
-
-
-def refused(result, message):
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == f"streamhash: {message}\n"
 
 
 @pytest.fixture(scope="module")

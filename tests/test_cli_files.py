@@ -4,20 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
+from command_line import refused, run
 from streamhash import SDOH, HammingIndex, evaluate, load
-from streamhash.cli import app
 from streamhash.data import load_data
-
-
-def run(*words):
-    return CliRunner().invoke(app, [str(word) for word in words], prog_name="streamhash")
-
-
-def refused(result, message):
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == f"streamhash: {message}\n"
 
 
 @pytest.fixture(scope="module")

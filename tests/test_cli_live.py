@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from streamhash.cli import app
+from command_line import refused, run
 from streamhash.data import load_data
 from streamhash.live import Collection
 
@@ -22,19 +21,10 @@ PROGRAM = Path(sys.executable).with_name("streamhash")
 N = 600
 
 
-def run(*words, **options):
-    return CliRunner().invoke(app, [str(word) for word in words], prog_name="streamhash", **options)
-
-
 def live(*words, **options):
     result = run("live", *words, **options)
     assert result.exit_code == 0, result.output
     return result.stdout
-
-
-def refused(result, message):
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == f"streamhash: {message}\n"
 
 
 @pytest.fixture(scope="module")
