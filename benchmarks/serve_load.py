@@ -79,9 +79,30 @@ def service(path: Path) -> Iterator[tuple[str, int]]:
         process.communicate()
 
 
-def megabytes(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
-    return pages * 4096 / 2**20
+class Memory:
+    """The memory that a process has of the machine, over time."""
+
+    def __init__(self, pid: int) -> None:
+        self._file, self._start = Path(f"/proc/{pid}/statm"), time.monotonic()
+        self._minutes, self._megabytes = list[float](), list[float]()
+        self.look()
+
+    def look(self) -> None:
+        pages = int(self._file.read_text(encoding="ascii").split()[1])
+        self._minutes.append((time.monotonic() - self._start) / 60)
+        self._megabytes.append(pages * 4096 / 2**20)
+
+    def told(self) -> str:
+        """In MB every minute, and how fast it grew in the second half."""
+        self.look()
+        at, used = np.array(self._minutes), np.array(self._megabytes)
+        minutes = np.searchsorted(at, np.arange(int(at[-1]) + 1))
+        late = at >= at[-1] / 2
+        slope = np.polyfit(at[late], used[late], 1)[0]
+        return (
+            f"memory in MB, minute by minute: {' '.join(f'{used[i]:.0f}' for i in minutes)}, at "
+            f"the end {used[-1]:.0f}; in the second half {slope:+.1f} MB a minute"
+        )
 
 
 def search(url: str, clients: int, seconds: float, out: Any) -> None:
@@ -180,7 +201,7 @@ def run(n: int, seconds: float, *, steady: bool) -> bool:
         with service(path) as (url, pid):
             with Client(url) as client:
                 client.search(rows(1, 1)[0], K)
-            memory = [megabytes(pid)]
+            memory = Memory(pid)
             with Adding(url, steady=steady) as adding:
                 for clients in (1, 8, 64):
                     out = process.Queue()
@@ -190,12 +211,12 @@ def run(n: int, seconds: float, *, steady: bool) -> bool:
                         adding.refresh_after(seconds / 2)
                     load: Load | None = None
                     while load is None:
+                        memory.look()
                         try:
                             load = out.get(timeout=5)
                         except Empty:
-                            memory.append(megabytes(pid))
+                            continue
                     worker.join()
-                    memory.append(megabytes(pid))
                     wrong = check(path, load)
                     ms = np.array(load.seconds) * 1000
                     models = sorted({model for model, _, _ in load.checked})
@@ -207,12 +228,11 @@ def run(n: int, seconds: float, *, steady: bool) -> bool:
                         flush=True,
                     )
                     good &= not load.errors and not wrong
-            half = memory[len(memory) // 2 :]
+            deleted = adding.n_added if steady else 0
             print(
-                f"{n:>9,} items added meanwhile {adding.n_added}, errors {len(adding.errors)}; "
-                f"refresh {adding.refreshes[0]:.1f} s; memory {memory[0]:.0f} MB at first, "
-                f"{max(memory):.0f} at most, {half[0]:.0f} half-way, {half[-1]:.0f} at the end"
-                f"{' (as many deleted as added)' if steady else ''}",
+                f"{n:>9,} items, {adding.n_added} added and {deleted} deleted meanwhile, errors "
+                f"{len(adding.errors)}; refresh {adding.refreshes[0]:.1f} s\n"
+                f"{n:>9,} items, {memory.told()}",
                 flush=True,
             )
             good &= not adding.errors

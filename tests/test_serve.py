@@ -2,6 +2,9 @@
 
 import io
 import json
+import platform
+import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -334,3 +337,35 @@ def test_the_demo_gets_better_while_one_watches(start_service, tmp_path):
         time.sleep(0.5)
     code, _, errors = service.stop()
     assert (code, errors) == (0, "")
+
+
+FREED = """
+import numpy as np
+from streamhash.serve.server import _give_back_memory
+
+def megabytes():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096 / 2**20
+
+np.ones(3 * 2**20)  # 24 MB, freed: from now on glibc keeps pieces of up to that size to itself
+if {asked}:
+    _give_back_memory()
+large, small = [], []
+for _ in range(20):
+    large.append(np.ones(2**20))
+    small.append(bytearray(100_000))  # lies above the large one, unless that has pages of its own
+before = megabytes()
+del large
+print(before - megabytes())
+"""
+
+
+@pytest.mark.skipif(
+    not platform.libc_ver()[0].startswith("glibc"), reason="another C library than glibc"
+)
+@pytest.mark.parametrize("asked", [True, False])
+def test_memory_that_is_freed_goes_back_to_the_system(asked):
+    command = [sys.executable, "-c", FREED.format(asked=asked)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    given_back = float(done.stdout)
+    # Without it most is kept, or the test would show nothing.
+    assert given_back > 150 if asked else given_back < 100

@@ -9,6 +9,7 @@ is told so before anything of his is stored, and keys and learner states can be 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ __all__ = ["Datasets", "pyarrow"]
 
 LARGE = 131_072  # rows of a fragment at most: a piece of work for one worker of a refresh,
 NUMBERS = 2**24  # and numbers of their vectors, as Lance may have a whole fragment in memory
+CACHED = 2**24  # bytes of what Lance remembers of files and versions; by itself it takes gigabytes
 
 # The order in which to look for what is new, while another process writes. A label comes after its
 # item, so labels are looked at first, lest one be passed over whose item is not there yet; a model
@@ -38,6 +40,13 @@ class Datasets:
         self.folder = None if "://" in address else Path(address)
         self._open: dict[str, lance.LanceDataset] = {}
 
+    @cached_property
+    def _session(self) -> Any:
+        """Lance's caches, for all datasets; every commit adds to them, until they are full."""
+        return lance_module().Session(
+            index_cache_size_bytes=CACHED, metadata_cache_size_bytes=CACHED
+        )
+
     def uri(self, name: str) -> str:
         """Where a dataset is."""
         return f"{self.address.rstrip('/')}/{name}.lance"
@@ -47,7 +56,7 @@ class Datasets:
         if name not in self._open:
             try:
                 self._open[name] = lance_module().dataset(
-                    self.uri(name), storage_options=self.options
+                    self.uri(name), storage_options=self.options, session=self._session
                 )
             except (ValueError, OSError) as error:
                 if "not found" not in str(error).lower():
@@ -93,12 +102,13 @@ class Datasets:
         lance, dataset = lance_module(), self.find(name)
         if dataset is None:
             with self.told(name):
-                self._open[name] = lance.write_dataset(
+                lance.write_dataset(
                     table,
                     self.uri(name),
                     storage_options=self.options,
                     max_rows_per_file=most_rows(table.schema),
                 )
+                self.dataset(name)  # opened anew, with the caches that all of them share
         elif self.folder is not None:
             with self.committing(name), self.told(name):
                 self._open[name] = lance.write_dataset(

@@ -1,8 +1,10 @@
-"""Running the service: the socket, the process's signals, and requests that never end."""
+"""Running the service: the socket, the process's signals and memory, requests that never end."""
 
 import asyncio
+import ctypes
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,6 +22,7 @@ __all__ = ["check_open", "listen", "run"]
 
 IDLE = 75  # seconds that a connection without a request is kept
 STOPPING = 60  # seconds that running requests have to end
+M_MMAP_THRESHOLD = -3  # of glibc's mallopt
 
 
 def check_open(host: str, tokens: Tokens) -> None:
@@ -54,6 +57,7 @@ def run(
     started: Callable[[], None] | None = None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; requests that run then are answered first."""
+    _give_back_memory()
     config = uvicorn.Config(
         app,
         http=_patient(limits or Limits()),
@@ -71,6 +75,18 @@ def run(
         if started is not None:
             _call_when_started(server, started)
         server.run(sockets=[at])
+
+
+def _give_back_memory() -> None:
+    """Let large arrays go back to the system as soon as they are freed.
+
+    glibc does so at first, but keeps ever larger ones the more of them it has seen. Every refresh
+    then leaves other gaps behind: after 15 of them, 100,000 items took 667 MB instead of 430.
+    """
+    if sys.platform == "linux":
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+        if mallopt is not None:  # None where the C library is another one
+            mallopt(M_MMAP_THRESHOLD, 2**20)
 
 
 def _call_when_started(server: uvicorn.Server, started: Callable[[], None]) -> None:
