@@ -168,8 +168,7 @@ class MetadataReader:
                 found = {}
             if len(found) == len(keys):
                 return found
-        store = self._collection._store
-        self._store = Store(store.address, store.options)
+        self._store = (self._store or self._collection._store).another()
         return self._read_now(self._store, keys)
 
     @staticmethod

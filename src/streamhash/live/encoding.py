@@ -41,7 +41,7 @@ def encode_fragments(
 ) -> None:
     """Encode fragments of a version of items, calling ``done`` with each as it is ready."""
     if executor is None:
-        own = Store(store.address, store.options)  # others may be changing what that one has open
+        own = store.another()  # others may be changing what that one has open
         items, model = _opened(own, version, number)
         send = sender(*serving, number, model.n_bits)
         for fragment in fragments:

@@ -26,7 +26,7 @@ from streamhash.live.encoding import Result, encode_fragments, encode_part, is_o
 from streamhash.live.homes import Home, Pieces
 from streamhash.live.learner import Learner
 from streamhash.live.locks import uninterrupted
-from streamhash.live.store import MANY, Model, Store
+from streamhash.live.store import MANY, Model
 from streamhash.live.view import advance
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class Refresh:
             self.home.fill(self.collection._keys_now(), partial(self._encoded, hasher))
 
     def _encoded(self, hasher: OnlineHasher, keys: NDArray[np.int64]) -> Pieces:
-        store = Store(self.store.address, self.store.options)  # others may write meanwhile
+        store = self.store.another()  # others may write meanwhile
         for column, here in store.scan_items("vector", keys):
             yield hasher.transform(vectors_of(column)), here
 

@@ -130,7 +130,7 @@ class State:
 
     def _read_codes(self, number: int, keys: NDArray[np.int64]) -> Pieces:
         """Read codes for a home that catches up, by datasets that no other thread changes."""
-        return Store(self._store.address, self._store.options).read_codes(number, keys)
+        return self._store.another().read_codes(number, keys)
 
     # -------------------------------------------------------------------------------- writing
 

@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 from streamhash.base import OnlineHasher
 from streamhash.codes import Codes
 from streamhash.errors import FileError, InputError
+from streamhash.live.addresses import Addresses
 from streamhash.live.arrow import binary_array, codes_of, vector_array
 from streamhash.live.datasets import NAMES, Datasets, lance_module, most_rows, pyarrow
 from streamhash.live.learner import Learner
@@ -77,6 +78,13 @@ class Store(Datasets):
     def __init__(self, address: str, storage_options: dict[str, str] | None = None) -> None:
         super().__init__(address, storage_options)
         self._last_model = (0, 0)  # a version of models, and the greatest number in it
+        self._addresses = Addresses()
+
+    def another(self) -> "Store":
+        """Return the same datasets opened anew: for another thread, or for another version."""
+        other = Store(self.address, self.options)
+        other._session, other._addresses = self._session, Addresses(self._addresses)
+        return other
 
     # ------------------------------------------------------------------------ create and open
 
@@ -167,14 +175,19 @@ class Store(Datasets):
         """Delete the items with these keys."""
         if len(keys):
             with self.committing("items"), self.told("items"):
-                self.dataset("items").delete(_among(keys))
+                self.dataset("items").delete(self._among(keys))
 
     def read_items(
         self, columns: Sequence[str], keys: NDArray[np.int64] | None = None
     ) -> "pa.Table":
         """Read columns of all items, or of those with these keys."""
-        condition = None if keys is None else _among(keys)
+        condition = None if keys is None else self._among(keys)
         return self.read("items", columns=list(columns), filter=condition)
+
+    def _among(self, keys: NDArray[np.int64]) -> str:
+        """Say to Lance which items are meant: by their addresses, so that it need not scan."""
+        found = self._addresses.find(self.dataset("items"), keys).tolist()
+        return f"_rowaddr IN ({', '.join(map(str, found))})" if found else "false"
 
     def scan_items(
         self, column: str, keys: NDArray[np.int64], rows: int = 8192
@@ -401,10 +414,6 @@ class Store(Datasets):
             except FileNotFoundError:  # deleted by the writer meanwhile
                 continue
         return total
-
-
-def _among(keys: NDArray[np.int64]) -> str:
-    return f"key IN ({', '.join(map(str, keys.tolist()))})" if len(keys) else "false"
 
 
 def _label_table(keys: NDArray[np.int64], labels: Sequence[str | None]) -> "pa.Table":
