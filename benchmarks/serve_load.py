@@ -5,11 +5,12 @@ refresh runs; no error, no answer of two models, and memory that stays flat.
     python benchmarks/serve_load.py --minutes 10     ten minutes at each size, for memory
     python benchmarks/serve_load.py --items 100000   one size alone
     python benchmarks/serve_load.py --steady         what was added is deleted: the size stays
+    python benchmarks/serve_load.py --json           searches as JSON, with labels and metadata
 
 Each of 1, 8 and 64 clients (threads of a process of their own) sends one search of one vector after
-the other, k = 10, as raw numbers; one more adds 50 labelled items after the other, and half-way
-through the time of 8 clients a refresh begins. Every hundredth answer is checked: its codes are
-computed again, with the model that it names.
+the other, k = 10, as raw numbers if not told otherwise; one more adds 50 labelled items after the
+other, and half-way through the time of 8 clients a refresh begins. Every hundredth answer is
+checked: its codes are computed again, with the model that it names.
 """
 
 import argparse
@@ -38,6 +39,7 @@ from streamhash.serve.frames import read_array
 WIDTH, BITS, K, CLASSES = 128, 64, 10, 100
 NEW = 10**9  # ids of added items, from here on
 CHECKED = 100  # of so many answers, one is checked
+QUERIES = 20_000  # different ones: their neighbours are more items than the service remembers
 MAIN = "from streamhash.cli import main; main()"
 
 
@@ -63,7 +65,8 @@ def create(path: Path, n: int) -> None:
         for start in range(0, n, 50_000):
             X, y = rows(min(50_000, n - start), start)
             labels = [*y[:2000].tolist(), *[None] * (len(y) - 2000)] if start == 0 else None
-            collection.add(range(start, start + len(X)), X, labels)
+            ids = range(start, start + len(X))
+            collection.add(ids, X, labels, metadata=[{"name": f"item {i}"} for i in ids])
 
 
 @contextmanager
@@ -105,9 +108,22 @@ class Memory:
         )
 
 
-def search(url: str, clients: int, seconds: float, out: Any) -> None:
+def ask_raw(client: Client, query: NDArray[np.float32]) -> tuple[int, bytes]:
+    """Search for one vector; return the model that answered and the vector's code."""
+    head, content = client._frame("/api/search", {"k": K}, query[None])
+    return head["model"], read_array(content, "uint8", [1, head["code_bytes"]])[0].tobytes()
+
+
+def ask_json(client: Client, query: NDArray[np.float32]) -> tuple[int, bytes]:
+    """Do so as JSON, which brings labels and metadata along."""
+    answer = client._post("/api/search", {"vectors": [query.tolist()], "k": K}, read=True)
+    assert all(each["id"] >= NEW or each["metadata"] for each in answer["results"][0])
+    return answer["model"], bytes.fromhex(answer["codes"][0])
+
+
+def search(url: str, clients: int, seconds: float, json: bool, out: Any) -> None:
     """Search with many threads; the body of a process."""
-    load, queries = Load(), rows(1000, 7)[0]
+    load, queries, ask = Load(), rows(QUERIES, 7)[0], ask_json if json else ask_raw
     end = time.monotonic() + seconds
 
     def one(number: int) -> None:
@@ -117,15 +133,14 @@ def search(url: str, clients: int, seconds: float, out: Any) -> None:
                 query = int(rng.integers(len(queries)))
                 start = time.perf_counter()
                 try:
-                    head, content = client._frame("/api/search", {"k": K}, queries[query][None])
+                    model, code = ask(client, queries[query])
                 except Exception as error:  # noqa: BLE001  all are counted
                     load.errors.append(repr(error))
                     continue
                 load.seconds.append(time.perf_counter() - start)
                 n += 1
                 if n % CHECKED == 1:
-                    code = read_array(content, "uint8", [1, head["code_bytes"]])[0].tobytes()
-                    load.checked.append((head["model"], query, code))
+                    load.checked.append((model, query, code))
 
     threads = [threading.Thread(target=one, args=(n,)) for n in range(clients)]
     for thread in threads:
@@ -184,7 +199,7 @@ class Adding:
 
 def check(path: Path, load: Load) -> int:
     """Compute the codes of answers again; return how many differ."""
-    queries, wrong = rows(1000, 7)[0], 0
+    queries, wrong = rows(QUERIES, 7)[0], 0
     with Collection.open(path, read_only=True) as collection:
         codes = {n: collection.model(n).transform(queries) for n, _ in collection.models()}
     for model, query, code in load.checked:
@@ -192,7 +207,7 @@ def check(path: Path, load: Load) -> int:
     return wrong
 
 
-def run(n: int, seconds: float, *, steady: bool) -> bool:
+def run(n: int, seconds: float, *, steady: bool, json: bool) -> bool:
     """Load a service of ``n`` items, print what was measured; return whether all went well."""
     process, good = get_context("spawn"), True
     with tempfile.TemporaryDirectory() as folder:
@@ -205,7 +220,7 @@ def run(n: int, seconds: float, *, steady: bool) -> bool:
             with Adding(url, steady=steady) as adding:
                 for clients in (1, 8, 64):
                     out = process.Queue()
-                    worker = process.Process(target=search, args=(url, clients, seconds, out))
+                    worker = process.Process(target=search, args=(url, clients, seconds, json, out))
                     worker.start()
                     if clients == 8:
                         adding.refresh_after(seconds / 2)
@@ -221,7 +236,8 @@ def run(n: int, seconds: float, *, steady: bool) -> bool:
                     ms = np.array(load.seconds) * 1000
                     models = sorted({model for model, _, _ in load.checked})
                     print(
-                        f"{n:>9,} items {clients:>3} clients {len(ms) / seconds:8.0f} searches/s  "
+                        f"{n:>9,} items {clients:>3} clients {len(ms) / seconds:8.0f} searches/s"
+                        f"{', JSON' if json else ''}  "
                         f"p50 {np.median(ms):7.2f} ms  p99 {np.quantile(ms, 0.99):7.2f} ms  "
                         f"errors {len(load.errors)}  checked {len(load.checked)}, wrong {wrong}, "
                         f"models {models}",
@@ -243,11 +259,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--items", type=int, action="append", help="a size; may repeat")
     parser.add_argument("--steady", action="store_true", help="delete what was added")
+    parser.add_argument("--json", action="store_true", help="search as JSON, with metadata")
     parser.add_argument("--minutes", type=float, default=1 / 3, help="at each size, in all")
     chosen = parser.parse_args()
     print(describe_machine("pylance", "fastapi", "uvicorn"))
     sizes = chosen.items or [100_000, 1_000_000]
-    results = [run(n, chosen.minutes * 60 / 3, steady=chosen.steady) for n in sizes]
+    seconds = chosen.minutes * 60 / 3
+    results = [run(n, seconds, steady=chosen.steady, json=chosen.json) for n in sizes]
     return 0 if all(results) else 1
 
 
