@@ -6,15 +6,14 @@ that a person sees why the first call takes seconds. Silence it with
 ``logging.getLogger("streamhash.kernels").setLevel(logging.ERROR)``.
 """
 
-import importlib
-import importlib.util
 import logging
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
-import numba.np.linalg
 from numba.core import event
+from numba.core.caching import FunctionCache
+from numba.core.runtime.nrt import rtsys
 
 __all__ = ["kernel", "part"]
 
@@ -27,7 +26,8 @@ log = logging.getLogger("streamhash.kernels")
 def kernel(function: F) -> F:
     """Compile a loop at its first call, without the interpreter's lock, cached on disk."""
     # error_model: a check for division by zero would keep loops from vectorising.
-    compiled = numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")(function)
+    compiled: Any = numba.njit(nogil=True, fastmath=FAST, error_model="numpy")(function)
+    compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]
     return cast(F, compiled)
 
 
@@ -37,23 +37,18 @@ def part(function: F) -> F:
     return cast(F, inlined(function))
 
 
-def _load_arrays() -> None:
-    """Load numba's array functions, which every process needs, without all of scipy.linalg.
+class _Cache(FunctionCache):
+    """numba's cache on disk, quick to load from.
 
-    numba imports that only to know whether it is there, and it takes a quarter of the second in
-    which a process loads its first kernel. A kernel that multiplies matrices still imports it.
+    Before it looks there, numba declares all functions that it can compile, which takes a third of
+    the second in which a process loads its first kernel. What is compiled already needs none of
+    them; where something must be compiled, numba declares them once more anyway.
     """
-    ensure_blas = numba.np.linalg.ensure_blas
 
-    def look_for_scipy() -> None:
-        if importlib.util.find_spec("scipy") is None:
-            raise ImportError("scipy")
-
-    numba.np.linalg.ensure_blas = look_for_scipy
-    try:
-        importlib.import_module("numba.np.arraymath")
-    finally:
-        numba.np.linalg.ensure_blas = ensure_blas
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
 
 class _Announce(event.Listener):
@@ -76,5 +71,4 @@ class _Announce(event.Listener):
         self._depth -= 1
 
 
-_load_arrays()
 event.register("numba:compile", _Announce())  # type: ignore[no-untyped-call]
