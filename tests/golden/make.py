@@ -1,0 +1,73 @@
+"""Keep the codes of every method as hashes, so that a change that moves a bit is seen.
+
+Run it before a change that must move none: ``python tests/golden/make.py``. A hash is of the bits
+of one machine: BLAS and the compiler choose their instructions by the processor. So each machine
+kind has its own list, and the test compares where the list has one.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+import llvmlite.binding
+import numpy as np
+from sklearn.datasets import load_digits
+from threadpoolctl import threadpool_info
+
+from streamhash import SDOH, AnchorMap, CenterScale, SnapshotHasher, StreamPipeline
+from streamhash.data import load_data
+from streamhash.hashers import METHODS
+
+HERE = Path(__file__).parent
+CODES = HERE / "codes.json"
+SEEDS = (0, 1, 2)
+BITS = 32
+MNIST_ROWS = 3000
+
+
+def machine() -> str:
+    """The kind of processor, as the compiler and BLAS see it."""
+    import sklearn  # noqa: F401  its BLAS is loaded with it
+
+    blas = {each["architecture"] for each in threadpool_info() if each["user_api"] == "blas"}
+    return f"{llvmlite.binding.get_host_cpu_name()}, BLAS for {'/'.join(sorted(blas))}"
+
+
+def hashers(seed: int):
+    """Yield a name and a hasher for every method and its published settings."""
+    for name, method in METHODS.items():
+        yield f"{name} default", method(n_bits=BITS, random_state=seed)
+        for data in method.settings:
+            yield f"{name} {data}", method.published(data, n_bits=BITS, random_state=seed)
+    parts = [CenterScale(), AnchorMap(100)]
+    yield "pipeline", StreamPipeline(parts, SDOH(BITS, random_state=seed))
+    yield "snapshot", SnapshotHasher(SDOH(BITS, random_state=seed), random_state=seed)
+
+
+def datasets():
+    """Yield a name, features and labels: embedded digits, and MNIST where it is at hand."""
+    yield "digits", *load_digits(return_X_y=True)
+    mnist = load_data("mnist")
+    yield "mnist", np.asarray(mnist.X[:MNIST_ROWS]), np.asarray(mnist.y[:MNIST_ROWS])
+
+
+def digest(hasher, X, y) -> str:
+    """The hash of the codes of all rows, after learning the first four fifths in two pieces."""
+    half, learned = 2 * len(X) // 5, 4 * len(X) // 5
+    hasher.partial_fit(X[:half], y[:half]).partial_fit(X[half:learned], y[half:learned])
+    return hashlib.sha256(hasher.transform(X).tobytes()).hexdigest()[:16]
+
+
+def main() -> None:
+    kept = json.loads(CODES.read_text()) if CODES.exists() else {}
+    kept[machine()] = {
+        f"{data}, {name}, seed {seed}": digest(hasher, X, y)
+        for data, X, y in datasets()
+        for seed in SEEDS
+        for name, hasher in hashers(seed)
+    }
+    CODES.write_text(json.dumps(kept, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
