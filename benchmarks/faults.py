@@ -32,7 +32,7 @@ from _machine import describe_machine
 from streamhash import SDOH, HammingIndex, InputError, set_threads
 from streamhash.live import Collection, refreshing
 from streamhash.live.arrow import codes_of, vectors_of
-from streamhash.live.homes import MemoryHome
+from streamhash.live.backends import MemoryHome
 from streamhash.live.learner import Learner
 from streamhash.live.store import Store
 

@@ -35,10 +35,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import streamhash
-from streamhash.bench.machine import describe_machine
-from streamhash.bench.rows import to_json
-from streamhash.data import DataSet, available, load_data
 from streamhash.hashers import METHODS
+from streamhash.lab.datasets import DataSet, available, load_data
+from streamhash.lab.machine import describe_machine
+from streamhash.lab.rows import to_json
 from streamhash.live import Collection
 from streamhash.live.monitor import Monitor
 from streamhash.metrics import mean_average_precision

@@ -16,7 +16,7 @@ import numpy as np
 
 from _machine import describe_machine
 from streamhash import HCOH, OSH, OnlineHasher, set_threads
-from streamhash.kernels.sequential import learn_one_by_one
+from streamhash.kernels.learning.sequential import learn_one_by_one
 from streamhash.threads import single_threaded_blas
 
 D, K, N, CLASSES, ROUNDS = 4096, 128, 4000, 10, 5

@@ -16,7 +16,7 @@ import numpy as np
 
 from _machine import describe_machine
 from streamhash import set_threads
-from streamhash.kernels import pairwise_steps as steps
+from streamhash.kernels.learning import pairwise_steps as steps
 from streamhash.threads import single_threaded_blas
 
 ROUNDS = 5

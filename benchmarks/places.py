@@ -13,7 +13,7 @@ import numpy as np
 
 from _machine import describe_machine
 from streamhash import SDOH, get_threads
-from streamhash.data import PlacesLikeStream
+from streamhash.lab.datasets import PlacesLikeStream
 from streamhash.metrics import mean_average_precision, precision_within_radius
 
 ITEMS, QUERIES, PIECE = 2_500_000, 4_100, 50_000

@@ -15,8 +15,13 @@ import numpy as np
 
 from _machine import describe_machine
 from streamhash import SDOH, MissingDataError, mean_average_precision, set_threads
-from streamhash.data import load_data, split
-from streamhash.kernels.pairs import PairRule, count_similar, pair_gradient, plain_pair_gradient
+from streamhash.kernels.learning.pairs import (
+    PairRule,
+    count_similar,
+    pair_gradient,
+    plain_pair_gradient,
+)
+from streamhash.lab.datasets import load_data, split
 from streamhash.threads import single_threaded_blas
 
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from _machine import describe_machine
 from streamhash import HammingIndex, set_threads
-from streamhash.kernels.planes import (
+from streamhash.kernels.hamming.planes import (
     GROUP,
     LANES,
     Planes,

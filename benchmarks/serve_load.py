@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 from _machine import describe_machine
 from streamhash import SDOH
 from streamhash.live import Collection
-from streamhash.serve import Client
-from streamhash.serve.frames import read_array
+from streamhash.service import Client
+from streamhash.service.frames import read_array
 
 WIDTH, BITS, K, CLASSES = 128, 64, 10, 100
 NEW = 10**9  # ids of added items, from here on

@@ -19,7 +19,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from _machine import describe_machine
 from streamhash import FROSH, SketchHash, set_threads
 from streamhash.hashers._sketch import FastFrequentDirections, FrequentDirections
-from streamhash.kernels.hadamard import fold_block, plain_fold_block
+from streamhash.kernels.learning.hadamard import fold_block, plain_fold_block
 from streamhash.threads import single_threaded_blas
 
 N, D, RANK = 12_288, 4096, 40

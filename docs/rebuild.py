@@ -17,7 +17,8 @@ from functools import cache
 from pathlib import Path
 
 from live_tables import alarm_table, draw_drift, drift_table, price_table
-from streamhash.bench import (
+from streamhash.hashers import METHODS
+from streamhash.lab import (
     comparison_markdown,
     experiment_names,
     read_experiment,
@@ -25,11 +26,10 @@ from streamhash.bench import (
     read_rows,
     summarise,
 )
-from streamhash.bench.experiments import Numbers
-from streamhash.bench.report.comparison import Comparison, compare
-from streamhash.bench.report.verdicts import closeness, verdicts
-from streamhash.bench.summary import Line
-from streamhash.hashers import METHODS
+from streamhash.lab.experiment import Numbers
+from streamhash.lab.report.comparison import Comparison, compare
+from streamhash.lab.report.verdicts import closeness, verdicts
+from streamhash.lab.summary import Line
 
 ROOT = Path(__file__).parents[1]
 PAPER = read_experiment("mnist-table")
@@ -229,9 +229,9 @@ FIGURES = ("precision", "curve", "auc", "unseen")
 def draw() -> None:
     """Draw the README's figure, quality against instances seen, those of the paper, and search."""
     from charts import draw_search, read_search
-    from streamhash.bench.report.figures import draw_curves
-    from streamhash.bench.report.panels import draw_comparison
-    from streamhash.bench.report.picture import save_png
+    from streamhash.lab.report.figures import draw_curves
+    from streamhash.lab.report.panels import draw_comparison
+    from streamhash.lab.report.picture import save_png
 
     found = lines("mnist")
     folder = ROOT / "docs" / "figures"

@@ -15,7 +15,7 @@ from streamhash import (
     unpack,
 )
 from streamhash.checks._material import state
-from streamhash.kernels.information import code_information
+from streamhash.kernels.learning.information import code_information
 
 
 def stream(n=400, d=10, classes=3, seed=0):

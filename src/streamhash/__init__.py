@@ -11,10 +11,10 @@ distance, and measure how good the codes are. Names are loaded when they are fir
 import importlib
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 # Where each public name lives. The lists of names are the public surface, and tested as such.
-_ROOMS = {
+_PUBLIC = {
     "streamhash.hashers": [
         "AdaptHash",
         "BSODH",
@@ -34,13 +34,17 @@ _ROOMS = {
     "streamhash.codes": ["pack", "unpack"],
     "streamhash.errors": [
         "FileError",
+        "GoneError",
         "InUseError",
         "InputError",
         "MissingDataError",
         "MissingPartError",
+        "ServiceError",
         "StreamhashError",
+        "UnreachableError",
     ],
     "streamhash.live": ["Collection"],
+    "streamhash.service": ["Client"],
     "streamhash.metrics": [
         "Retrieval",
         "area_under_curve",
@@ -54,18 +58,18 @@ _ROOMS = {
     "streamhash.search": ["HammingIndex"],
     "streamhash.threads": ["get_threads", "set_threads"],
 }
-_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+_MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}
 
-__all__ = ["__version__", *_HOME]
+__all__ = ["__version__", *_MODULE_OF]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'streamhash' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
+    value = getattr(importlib.import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted({*globals(), *_MODULE_OF})

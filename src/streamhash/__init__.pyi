@@ -5,11 +5,14 @@ from streamhash.base import OnlineHasher as OnlineHasher
 from streamhash.codes import pack as pack
 from streamhash.codes import unpack as unpack
 from streamhash.errors import FileError as FileError
+from streamhash.errors import GoneError as GoneError
 from streamhash.errors import InputError as InputError
 from streamhash.errors import InUseError as InUseError
 from streamhash.errors import MissingDataError as MissingDataError
 from streamhash.errors import MissingPartError as MissingPartError
+from streamhash.errors import ServiceError as ServiceError
 from streamhash.errors import StreamhashError as StreamhashError
+from streamhash.errors import UnreachableError as UnreachableError
 from streamhash.hashers import BSODH as BSODH
 from streamhash.hashers import FROSH as FROSH
 from streamhash.hashers import HCOH as HCOH
@@ -36,6 +39,7 @@ from streamhash.pipeline import StreamPipeline as StreamPipeline
 from streamhash.pipeline import load as load
 from streamhash.refresh import SnapshotHasher as SnapshotHasher
 from streamhash.search import HammingIndex as HammingIndex
+from streamhash.service import Client as Client
 from streamhash.threads import get_threads as get_threads
 from streamhash.threads import set_threads as set_threads
 

@@ -99,7 +99,8 @@ class Streaming(BaseEstimator):  # type: ignore[misc]
             )
         return model
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse parameters that break their rules."""
         check_parameters(type(self).__name__, self.get_params(deep=False), self.rules)
 
     def _check_features(self, X: Any, place: str, *, first: bool, min_rows: int = 1) -> Any:
@@ -149,7 +150,7 @@ class StreamPart(TransformerMixin, Streaming):  # type: ignore[misc]
     def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Learn from the next rows of the stream."""
         place = f"{type(self).__name__}.partial_fit"
-        self._check_parameters()
+        self.check_parameters()
         X = self._check_features(X, place, first=not hasattr(self, "n_features_in_"))
         self.learn_rows(_dense(X))
         return self
@@ -258,8 +259,8 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
 
     def _stream(self, X: Any, y: Any, verb: str, *, anew: bool) -> Self:
         place = f"{type(self).__name__}.{verb}"
-        self._check_parameters()
-        before = _snapshot(self).__dict__
+        self.check_parameters()
+        before = snapshot(self).__dict__
         try:
             if anew:
                 _forget(self)
@@ -357,14 +358,15 @@ class HasherAround(OnlineHasher):
         """Whether the hasher takes several labels a row."""
         return self.hasher.multi_label
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse parameters that break their rules."""
         if not isinstance(self.hasher, OnlineHasher):
             raise InputError(
                 f"{type(self).__name__}: hasher={self.hasher!r} is not a hasher; "
                 "pass one such as SDOH()."
             )
-        super()._check_parameters()
-        self.hasher._check_parameters()
+        super().check_parameters()
+        self.hasher.check_parameters()
 
 
 def new_generator(random_state: Any) -> np.random.Generator:
@@ -390,15 +392,15 @@ def _forget(model: Streaming) -> None:
         delattr(model, name)
 
 
-def _snapshot(value: Any) -> Any:
+def snapshot(value: Any) -> Any:
     """Copy a model and its parts, to be put back; arrays are shared, as nobody writes in them."""
     if isinstance(value, Streaming):
         twin = copy.copy(value)
         for name, item in vars(value).items():
-            setattr(twin, name, _snapshot(item))
+            setattr(twin, name, snapshot(item))
         return twin
     if isinstance(value, list):
-        return [_snapshot(item) for item in value]
+        return [snapshot(item) for item in value]
     return copy.deepcopy(value) if isinstance(value, np.random.Generator) else value
 
 

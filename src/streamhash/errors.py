@@ -1,13 +1,15 @@
-"""Everything that streamhash raises on purpose, in one tree.
+"""Everything that streamhash raises on purpose, in one tree, with the status it has over HTTP.
 
-    StreamhashError
-    ├── InputError            (a ValueError)         an argument, parameter or array of no use
-    │   └── NotStartedError   (a NotFittedError)     codes asked for before any data was learned
-    ├── FileError             (a ValueError)         a file corrupt, foreign or of a newer version
-    ├── InUseError            (a RuntimeError)       a collection that another process writes to
-    ├── MissingDataError      (a FileNotFoundError)  a data set that is not on this machine
-    ├── MissingPartError      (an ImportError)       an optional part that is not installed
-    └── UnreachableError      (a ConnectionError)    a server that does not answer
+    StreamhashError           500
+    ├── InputError            400  (a ValueError) an argument, parameter or array of no use
+    │   └── NotStartedError   409  (a NotFittedError) codes asked for before any data was learned
+    ├── FileError             507  (a ValueError) a file corrupt, foreign or of a newer version
+    ├── InUseError            409  (a RuntimeError) a collection that another process writes to
+    ├── MissingDataError      404  (a FileNotFoundError) a data set that is not on this machine
+    ├── MissingPartError      501  (an ImportError) an optional part that is not installed
+    ├── UnreachableError      503  (a ConnectionError) a server that does not answer
+    │   └── GoneError         503  a table that a server does not have any more
+    └── ServiceError               a request that a service has refused
 
 Each message names the place and the argument, what came, what is wanted, and the next step. The
 command line prints it as one line and exits with code 2. NotStartedError lives in ``base.py``,
@@ -16,10 +18,12 @@ since scikit-learn, which defines NotFittedError, is slow to import.
 
 __all__ = [
     "FileError",
+    "GoneError",
     "InUseError",
     "InputError",
     "MissingDataError",
     "MissingPartError",
+    "ServiceError",
     "StreamhashError",
     "UnreachableError",
 ]
@@ -28,26 +32,61 @@ __all__ = [
 class StreamhashError(Exception):
     """The root of the tree: catch this to catch all that streamhash raises on purpose."""
 
+    status = 500  # over HTTP
+    code = "internal"  # a word for programs
+
 
 class InputError(StreamhashError, ValueError):
     """An argument, a parameter or an array that cannot be used."""
+
+    status, code = 400, "bad_input"
 
 
 class FileError(StreamhashError, ValueError):
     """A file that is corrupt, foreign, or written by a newer version."""
 
+    status, code = 507, "storage"
+
 
 class InUseError(StreamhashError, RuntimeError):
     """A collection that another process writes to."""
+
+    status, code = 409, "in_use"
 
 
 class MissingDataError(StreamhashError, FileNotFoundError):
     """A data set that is not on this machine and could not be fetched."""
 
+    status, code = 404, "not_found"
+
 
 class MissingPartError(StreamhashError, ImportError):
     """An optional part of streamhash that is not installed."""
 
+    status, code = 501, "not_installed"
+
 
 class UnreachableError(StreamhashError, ConnectionError):
     """A server that does not answer, or not as it should."""
+
+    status, code = 503, "unreachable"
+
+
+class GoneError(UnreachableError):
+    """A table that a server does not have any more."""
+
+
+class ServiceError(StreamhashError):
+    """A request that a service has refused, or that did not reach it.
+
+    Attributes
+    ----------
+    status : int
+        Of HTTP; 0 if there was no answer.
+    code : str
+        A word for programs, such as ``bad_input`` or ``overloaded``.
+    """
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code

@@ -60,15 +60,16 @@ class StreamPipeline(HasherAround):
         self.parts = parts
         self.hasher = hasher
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        """Refuse parameters that break their rules."""
+        super().check_parameters()
         for part in self.parts:
             if not isinstance(part, StreamPart):
                 raise InputError(
                     f"StreamPipeline: {part!r} in parts does not learn from a stream; use "
                     "CenterScale, AnchorMap or your own StreamPart."
                 )
-            part._check_parameters()
+            part.check_parameters()
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         self.parts_ = [clone(part) for part in self.parts]

@@ -16,14 +16,14 @@ from streamhash.base import (
     Matrix,
     NotStartedError,
     OnlineHasher,
-    _snapshot,
     new_generator,
+    snapshot,
 )
 from streamhash.codes import Codes
 from streamhash.errors import InputError
-from streamhash.hashers._reservoir import Reservoir, neighbours
-from streamhash.kernels.information import code_information
+from streamhash.kernels.learning.information import code_information
 from streamhash.parameters import Choice, Number, Whole
+from streamhash.reservoir import Reservoir, neighbours
 
 __all__ = ["SnapshotHasher"]
 
@@ -166,7 +166,7 @@ class SnapshotHasher(HasherAround):
         return *codes, sample.labels
 
     def _take_snapshot(self) -> None:
-        self.snapshot_ = _snapshot(self.hasher_)  # shares its arrays: nobody writes into them
+        self.snapshot_ = snapshot(self.hasher_)  # shares its arrays: nobody writes into them
         self.n_refreshes_ += 1
         self.n_since_refresh_ = 0
 

@@ -226,7 +226,7 @@ def describe(value: Any, arrays: Arrays, place: str) -> Any:
 
 
 def rebuild(description: Any, arrays: Arrays, classes: Mapping[str, type]) -> Any:
-    """Undo ``describe``; ``classes`` are the only ones that a file may name."""
+    """Undo ``describe``; a file may name ``classes`` and the estimators of ``streamhash``."""
     if not isinstance(description, dict):
         return description
     if "array" in description:
@@ -251,15 +251,14 @@ def _rebuild_estimator(
     description: dict[str, Any], arrays: Arrays, classes: Mapping[str, type]
 ) -> Any:
     name = description["class"]
-    if name not in classes:
+    found = classes.get(name) or (name in streamhash.__all__ and getattr(streamhash, name))
+    if not hasattr(found, "get_params"):
         raise FileError(
             f"holds a {name}, which is not known here; import the module that defines it first, "
             f"or upgrade streamhash. Known: {', '.join(sorted(classes))}."
         )
     parameters = description["parameters"]
-    estimator = classes[name](
-        **{key: rebuild(value, arrays, classes) for key, value in parameters.items()}
-    )
+    estimator = found(**{key: rebuild(value, arrays, classes) for key, value in parameters.items()})
     for key, value in description["learned"].items():
         setattr(estimator, key, rebuild(value, arrays, classes))
     return estimator

@@ -4,7 +4,7 @@ import numpy as np
 import schemathesis
 from hypothesis import strategies as st
 
-from streamhash.serve.frames import TYPE, pack_frame
+from streamhash.service.frames import TYPE, pack_frame
 
 
 @st.composite

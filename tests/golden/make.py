@@ -15,8 +15,8 @@ from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_info
 
 from streamhash import SDOH, AnchorMap, CenterScale, SnapshotHasher, StreamPipeline
-from streamhash.data import load_data
 from streamhash.hashers import METHODS
+from streamhash.lab.datasets import load_data
 
 HERE = Path(__file__).parent
 CODES = HERE / "codes.json"

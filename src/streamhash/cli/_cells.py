@@ -4,10 +4,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 
-from streamhash.bench import Plan, Row, row_key, run_plans
 from streamhash.cli._console import note, progress_bar
 from streamhash.cluster import cluster_executor
 from streamhash.errors import StreamhashError
+from streamhash.lab import Plan, Row, row_key, run_plans
 from streamhash.threads import get_threads
 
 __all__ = ["describe", "run_cells"]

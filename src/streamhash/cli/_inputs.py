@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streamhash.base import OnlineHasher
 from streamhash.codes import Codes, code_bytes
-from streamhash.data import available, load_data, read_table
+from streamhash.lab.datasets import available, load_data, read_table
 
 __all__ = ["encode_pieces", "read_codes", "read_input"]
 

@@ -17,8 +17,8 @@ def choose_methods(names: str) -> list[str]:
     >>> choose_methods("lsh, sdoh")
     ['lsh', 'sdoh']
     """
-    from streamhash.bench import find_method
     from streamhash.hashers import METHODS
+    from streamhash.lab import find_method
 
     if names == "all":
         return list(METHODS)

@@ -11,7 +11,7 @@ from streamhash.cli._options import Changes, Jobs, Json, LabelColumn, Labels
 from streamhash.errors import InputError
 
 if TYPE_CHECKING:
-    from streamhash.bench import Plan, Row
+    from streamhash.lab import Plan, Row
 
 __all__ = ["run"]
 
@@ -112,7 +112,10 @@ def run(
         raise InputError("bench: --resume needs the folder with the rows; pass --out DIR.")
     if settings not in SETTINGS:
         raise InputError(f"bench: --settings {settings}: pass default, published, both or tuned.")
-    from streamhash.bench import (
+    from streamhash.cli._cells import run_cells
+    from streamhash.cli._console import note, results
+    from streamhash.cli._values import choose_methods, parse_changes, split_numbers
+    from streamhash.lab import (
         ROWS_FILE,
         append_row,
         latest,
@@ -121,10 +124,7 @@ def run(
         summarise,
         to_json,
     )
-    from streamhash.cli._cells import run_cells
-    from streamhash.cli._console import note, results
-    from streamhash.cli._values import choose_methods, parse_changes, split_numbers
-    from streamhash.data import load_data
+    from streamhash.lab.datasets import load_data
 
     wanted = parse_changes(changes)
     if quick and checkpoints is None:
@@ -180,8 +180,8 @@ def _plans(
     choices: dict[str, Any],
 ) -> "Iterator[Plan]":
     """Plan all cells; a parameter is set in the methods that have it, at least in one."""
-    from streamhash.bench import make_hasher, plan_cell
     from streamhash.hashers import METHODS
+    from streamhash.lab import make_hasher, plan_cell
 
     has = {name: set(METHODS[name]().get_params()) for name in methods}
     for name in changes:

@@ -23,7 +23,7 @@ def list_sets(context: typer.Context, as_json: Json = False) -> None:
     from rich.table import Table
 
     from streamhash.cli._console import print_json, results
-    from streamhash.data import available
+    from streamhash.lab.datasets import available
 
     if as_json:
         print_json([{**asdict(card), "here": card.here} for card in available()])
@@ -46,8 +46,8 @@ def show(
     from dataclasses import asdict
 
     from streamhash.cli._console import print_json
-    from streamhash.data import available
     from streamhash.errors import InputError
+    from streamhash.lab.datasets import available
 
     cards = {card.name: card for card in available()}
     if name not in cards:
@@ -72,7 +72,7 @@ def fetch(
     ],
 ) -> None:
     """Download a public data set into the cache, and check it."""
-    from streamhash.data import fetch as fetch_set
+    from streamhash.lab.datasets import fetch as fetch_set
 
     typer.echo(f"{name} is in {fetch_set(name)}.")
 
@@ -89,8 +89,8 @@ def write(
 
     import numpy as np
 
-    from streamhash.data import load_data
     from streamhash.errors import InputError
+    from streamhash.lab.datasets import load_data
     from streamhash.storage import whole_file
 
     if out.suffix not in (".jsonl", ".csv", ".npz"):
@@ -140,7 +140,7 @@ def features(
 ) -> None:
     """Make features of images with your own function."""
     from streamhash.cli._console import progress_bar
-    from streamhash.data import extract_features
+    from streamhash.lab.datasets import extract_features
 
     with progress_bar() as bar:
         task = bar.add_task("images", total=None)

@@ -40,7 +40,10 @@ def run(
         return
     out = out or Path("streamhash-demo")
     _take(out)
-    from streamhash.bench import (
+    from streamhash.cli._cells import run_cells
+    from streamhash.cli._console import note, results
+    from streamhash.hashers import METHODS
+    from streamhash.lab import (
         ROWS_FILE,
         append_row,
         have_figures,
@@ -49,10 +52,7 @@ def run(
         summarise,
         write_report,
     )
-    from streamhash.cli._cells import run_cells
-    from streamhash.cli._console import note, results
-    from streamhash.data import load_data
-    from streamhash.hashers import METHODS
+    from streamhash.lab.datasets import load_data
 
     digits = load_data("digits")
     plans = [plan_cell(method, digits, BITS, seed) for method in METHODS]
@@ -71,7 +71,7 @@ def _serve(folder: Path | None, seed: int, port: int) -> None:
     import tempfile
 
     from streamhash.cli.serve import serve
-    from streamhash.serve.demo import DigitStream, create_digits
+    from streamhash.service.demo import DigitStream, create_digits
 
     with tempfile.TemporaryDirectory(prefix="streamhash-") as temporary:
         path = folder or Path(temporary) / "digits"

@@ -41,8 +41,8 @@ def run(
     from rich import box
     from rich.table import Table
 
-    from streamhash.bench.rows import strict_json
     from streamhash.cli._console import print_json, results
+    from streamhash.lab.rows import strict_json
     from streamhash.metrics import evaluate
     from streamhash.pipeline import load
 

@@ -85,8 +85,8 @@ def run(
 def _new(
     method: str | None, bits: int | None, seed: int | None, changes: Sequence[str] | None
 ) -> "OnlineHasher":
-    from streamhash.bench import make_hasher
     from streamhash.cli._values import parse_changes
+    from streamhash.lab import make_hasher
 
     n_bits = BITS if bits is None else bits
     return make_hasher(method or METHOD, n_bits, seed or 0, changes=parse_changes(changes))

@@ -24,14 +24,14 @@ def run(
     Rows of an experiment of a paper stand beside the paper's numbers, all others by data set and
     code length. How many rows went where is told on standard error.
     """
-    from streamhash.bench import (
+    from streamhash.cli._console import note
+    from streamhash.lab import (
         have_figures,
         read_folder,
         report_markdown,
         sort_rows,
         write_contents,
     )
-    from streamhash.cli._console import note
 
     contents = sort_rows(read_folder(folder))
     if markdown and contents.has_lines:

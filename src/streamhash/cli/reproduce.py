@@ -9,7 +9,7 @@ import typer
 from streamhash.cli._options import Jobs, Scheduler
 
 if TYPE_CHECKING:
-    from streamhash.bench import Experiment, Plan, Row
+    from streamhash.lab import Experiment, Plan, Row
 
 __all__ = ["run"]
 
@@ -46,15 +46,15 @@ def run(
     or a crash the same command goes on where it stopped. Experiments share their cells, so that the
     figures of a data set cost nothing after its table.
     """
-    from streamhash.bench import (
+    from streamhash.cli._console import note
+    from streamhash.cli._values import choose_methods
+    from streamhash.lab import (
         experiment_names,
         have_figures,
         read_experiment,
         read_folder,
         write_report,
     )
-    from streamhash.cli._console import note
-    from streamhash.cli._values import choose_methods
 
     if not names:
         _list()
@@ -84,9 +84,9 @@ def _list() -> None:
     from rich import box
     from rich.table import Table
 
-    from streamhash.bench import experiment_names, read_experiment
     from streamhash.cli._console import results
-    from streamhash.data import available
+    from streamhash.lab import experiment_names, read_experiment
+    from streamhash.lab.datasets import available
 
     here = {card.name for card in available() if card.here}
     table = Table(box=box.SIMPLE_HEAD)
@@ -103,7 +103,7 @@ def _by_data(
 ) -> "dict[str, list[Experiment]]":
     """Decide on which data set each experiment runs, and gather those of one set."""
     from streamhash.cli._console import note
-    from streamhash.data import available, load_data
+    from streamhash.lab.datasets import available, load_data
 
     here = {card.name for card in available() if card.here}
     found: dict[str, list[Experiment]] = {}
@@ -134,9 +134,9 @@ def _run_on(
     scheduler: str | None,
 ) -> None:
     """Run the cells of all experiments on one data set, each cell once."""
-    from streamhash.bench import ROWS_FILE, append_row, latest, read_rows, row_key
     from streamhash.cli._cells import run_cells
-    from streamhash.data import load_data
+    from streamhash.lab import ROWS_FILE, append_row, latest, read_rows, row_key
+    from streamhash.lab.datasets import load_data
 
     data = load_data(name, rows=experiments[0].protocol(name).rows)
     plans: dict[str, Plan] = {}
@@ -159,9 +159,9 @@ def _print(experiment: "Experiment", data: str, rows: "Sequence[Row]") -> None:
     from rich import box
     from rich.table import Table
 
-    from streamhash.bench import summarise
-    from streamhash.bench.summary import METRICS
     from streamhash.cli._console import results
+    from streamhash.lab import summarise
+    from streamhash.lab.summary import METRICS
 
     metric = experiment.metrics[0]
     heading = METRICS[metric][0] if metric in METRICS else metric

@@ -12,8 +12,8 @@ from streamhash.errors import InputError, MissingPartError
 
 if TYPE_CHECKING:
     from streamhash.live import Collection
-    from streamhash.serve.limits import Limits
-    from streamhash.serve.security import Tokens
+    from streamhash.service.limits import Limits
+    from streamhash.service.security import Tokens
 
 __all__ = ["run", "serve"]
 
@@ -68,8 +68,8 @@ def run(
     """
     need_service()
     from streamhash.live import Collection
-    from streamhash.serve.security import Tokens
-    from streamhash.serve.server import check_open
+    from streamhash.service.security import Tokens
+    from streamhash.service.server import check_open
 
     tokens = Tokens(_token(read_token_file, READ), _token(write_token_file, WRITE))
     check_open(host, tokens)
@@ -95,9 +95,9 @@ def serve(
     limits: "Limits | None" = None,
 ) -> None:
     """Serve a collection that is open, until a signal ends it."""
-    from streamhash.serve.app import create_app
-    from streamhash.serve.server import listen
-    from streamhash.serve.server import run as run_server
+    from streamhash.service.app import create_app
+    from streamhash.service.server import listen
+    from streamhash.service.server import run as run_server
 
     app = create_app(
         collection, tokens=tokens, host=host, allowed_hosts=allowed_hosts, limits=limits
@@ -124,7 +124,7 @@ def need_service() -> None:
 
 
 def _limits(changes: list[str]) -> "Limits":
-    from streamhash.serve.limits import Limits
+    from streamhash.service.limits import Limits
 
     known: dict[str, Any] = {field.name: type(field.default) for field in fields(Limits)}
     values: dict[str, float] = {}

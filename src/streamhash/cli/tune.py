@@ -8,7 +8,7 @@ import typer
 from streamhash.cli._options import Jobs, LabelColumn, Labels
 
 if TYPE_CHECKING:
-    from streamhash.bench import Row, Search
+    from streamhash.lab import Row, Search
 
 __all__ = ["run"]
 
@@ -59,11 +59,11 @@ def run(
     method, and the three best again on two more splits. Every trial is a row in DIR, what was found
     is in tuned.toml there, and a second call goes on where the first was stopped.
     """
-    from streamhash.bench import ROWS_FILE, Search, append_row, latest, read_rows
     from streamhash.cli._cells import run_cells
     from streamhash.cli._console import note
     from streamhash.cli._values import choose_methods
-    from streamhash.data import load_data
+    from streamhash.lab import ROWS_FILE, Search, append_row, latest, read_rows
+    from streamhash.lab.datasets import load_data
 
     found = load_data(data, labels=labels, column=label_column)
     searches = [

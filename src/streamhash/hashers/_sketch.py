@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from streamhash.base import Matrix, Streaming
 from streamhash.hashers._scaling import unit_length
-from streamhash.kernels.hadamard import fold_block, hadamard_signs
+from streamhash.kernels.learning.hadamard import fold_block, hadamard_signs
 from streamhash.parameters import Whole
 
 __all__ = [

@@ -8,7 +8,7 @@ from streamhash.base import Matrix, OnlineHasher, new_generator
 from streamhash.hashers._pairs import PairQueue, Share
 from streamhash.hashers._scaling import CenterScale
 from streamhash.hashers.lsh import random_directions
-from streamhash.kernels.pairwise_steps import learn_adaptive_pairs
+from streamhash.kernels.learning.pairwise_steps import learn_adaptive_pairs
 from streamhash.parameters import Choice, Number, Span, Values
 
 __all__ = ["AdaptHash"]
@@ -83,7 +83,7 @@ class AdaptHash(OnlineHasher):
     1. tanh(t/2) for 2 / (1 + exp(−t)) − 1, which overflows; a permutation it draws and never uses
        is left out.
     2. float32 instead of float64, blocks of pairs with the same outcome
-       (``kernels/pairwise_steps.py``).
+       (``kernels/learning/pairwise_steps.py``).
 
     References
     ----------

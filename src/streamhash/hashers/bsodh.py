@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from streamhash.base import Matrix, OnlineHasher, new_generator
+from streamhash.classes import ClassTable
 from streamhash.errors import InputError
-from streamhash.hashers._classes import ClassTable
 from streamhash.hashers._scaling import CenterScale
 from streamhash.hashers.lsh import random_directions
-from streamhash.kernels.bits import SLACK, sweep_bits
+from streamhash.kernels.hamming.bits import SLACK, sweep_bits
 from streamhash.parameters import Choice, Maybe, Number, Span, Values
 
 __all__ = ["BSODH"]
@@ -191,8 +191,9 @@ class BSODH(OnlineHasher):
         self.normalize = normalize
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        """Refuse parameters that break their rules."""
+        super().check_parameters()
         if not isinstance(self.order, tuple) or sorted(map(str, self.order)) != sorted(STEPS):
             raise InputError(
                 f"BSODH: order={self.order!r} must hold each of {', '.join(map(repr, STEPS))} once."

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from streamhash.base import Matrix, OnlineHasher, new_generator
-from streamhash.hashers._classes import ClassTable
+from streamhash.classes import ClassTable
 from streamhash.hashers._codebook import Codebook
 from streamhash.hashers._scaling import CenterScale
 from streamhash.hashers.lsh import random_directions
-from streamhash.kernels.sequential import learn_one_by_one
+from streamhash.kernels.learning.sequential import learn_one_by_one
 from streamhash.parameters import Choice, Number, Span, Whole
 
 __all__ = ["HCOH"]
@@ -63,7 +63,7 @@ class HCOH(OnlineHasher):
     Differences from the paper
 
     1. One instance a step; the paper's update is for a batch, and its experiments, too, have n_t =
-       1. Steps go in blocks with the same outcome (``kernels/sequential.py``).
+       1. Steps go in blocks with the same outcome (``kernels/learning/sequential.py``).
     2. Our default centres by the running mean; ``HCOH.published`` leaves features as they come.
 
     Differences from the authors' program

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.base import Matrix, OnlineHasher, new_generator
+from streamhash.classes import ClassTable
 from streamhash.errors import InputError
-from streamhash.hashers._classes import ClassTable
 from streamhash.hashers._codebook import Codebook
 from streamhash.hashers._radial import AnchorsRule, RadialMap
 from streamhash.hashers._scaling import CenterScale, unit_length
-from streamhash.kernels.sequential import learn_one_by_one
+from streamhash.kernels.learning.sequential import learn_one_by_one
 from streamhash.parameters import Choice, Maybe, Number, Span, Values, Whole
 
 __all__ = ["HMOH"]
@@ -84,7 +84,7 @@ class HMOH(OnlineHasher):
 
     Differences from the paper
 
-    1. One instance a round. Steps go in blocks with the same outcome (``kernels/sequential.py``).
+    1. One instance a round. Steps go in blocks with the same outcome (``kernels/learning/sequential.py``).
     2. Our default has rows in random order, 1,000 anchors and normalised features;
        ``HMOH.published`` has the authors'.
 

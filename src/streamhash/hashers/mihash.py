@@ -6,12 +6,12 @@ import numpy as np
 
 from streamhash.base import Matrix, OnlineHasher, new_generator
 from streamhash.errors import InputError
-from streamhash.hashers._reservoir import Reservoir, neighbours
 from streamhash.hashers._scaling import CenterScale
 from streamhash.hashers.lsh import random_directions
-from streamhash.kernels.information import information_steps
+from streamhash.kernels.learning.information import information_steps
 from streamhash.labels import check_labels
 from streamhash.parameters import Choice, Number, Span, Values, Whole
+from streamhash.reservoir import Reservoir, neighbours
 
 __all__ = ["MIHash"]
 

@@ -11,7 +11,7 @@ from streamhash.hashers._pairs import PairQueue, Share
 from streamhash.hashers._radial import RadialMap
 from streamhash.hashers._scaling import CenterScale, unit_length
 from streamhash.hashers.lsh import random_directions
-from streamhash.kernels.pairwise_steps import learn_passive_pairs
+from streamhash.kernels.learning.pairwise_steps import learn_passive_pairs
 from streamhash.parameters import Choice, Number, Span, Values, Whole
 
 __all__ = ["OKH"]
@@ -128,7 +128,7 @@ class OKH(OnlineHasher):
        set, unless ``anchors`` is an array; the bandwidth is taken from distances between anchors,
        not from 2,000 further rows.
     3. float32 instead of float64, blocks of pairs with the same outcome
-       (``kernels/pairwise_steps.py``).
+       (``kernels/learning/pairwise_steps.py``).
 
     References
     ----------

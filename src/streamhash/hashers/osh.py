@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from streamhash.base import Matrix, OnlineHasher, new_generator
-from streamhash.hashers._classes import ClassTable
+from streamhash.classes import ClassTable
 from streamhash.hashers._codebook import Codebook
 from streamhash.hashers._scaling import CenterScale
 from streamhash.hashers.lsh import random_directions
-from streamhash.kernels.sequential import learn_one_by_one
+from streamhash.kernels.learning.sequential import learn_one_by_one
 from streamhash.parameters import Choice, Number, Span, Values
 
 __all__ = ["OSH"]
@@ -83,7 +83,7 @@ class OSH(OnlineHasher):
     2. Codewords are drawn when a class comes, not from a pool of 10,000 that can run out.
     3. The exponent of boosting is held to at most 30, so that long codes cannot overflow.
     4. float32 instead of float64; steps go in blocks with the same outcome
-       (``kernels/sequential.py``).
+       (``kernels/learning/sequential.py``).
 
     References
     ----------

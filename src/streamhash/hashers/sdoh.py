@@ -9,7 +9,7 @@ from streamhash.base import Matrix, OnlineHasher, new_generator
 from streamhash.hashers._anchors import AnchorMap
 from streamhash.hashers._scaling import CenterScale
 from streamhash.hashers.lsh import random_directions
-from streamhash.kernels.pairs import PairRule, count_similar, pair_gradient
+from streamhash.kernels.learning.pairs import PairRule, count_similar, pair_gradient
 from streamhash.labels import group
 from streamhash.parameters import Choice, Maybe, Number, Span, Values, Whole
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from streamhash.base import OnlineHasher
 from streamhash.errors import FileError, InputError
-from streamhash.live.homes import check_serving
+from streamhash.live.backends import check_serving
 from streamhash.live.inputs import check_labels, check_metadata, check_vectors, to_json
 from streamhash.live.learner import Learner
 from streamhash.live.locks import WriterLock
@@ -117,7 +117,7 @@ class Collection(Reading):
             )
         check_parameters(place, {"vectors": vectors}, {"vectors": Choice("float32", "float16")})
         policy = Policy.parse(refresh, place=place)
-        hasher._check_parameters()
+        hasher.check_parameters()
         learner = Learner(hasher, reservoir_size=reservoir_size, random_state=random_state)
         learner.start()
         settings = {"vectors": vectors, "refresh": str(policy)}

@@ -17,7 +17,7 @@ from streamhash.base import OnlineHasher
 from streamhash.codes import Codes, code_bytes, unpack
 from streamhash.errors import UnreachableError
 from streamhash.live.arrow import binary_array, codes_of, vectors_of
-from streamhash.live.homes import sender
+from streamhash.live.backends import sender
 from streamhash.live.locks import uninterrupted
 from streamhash.live.store import CODE, Store
 

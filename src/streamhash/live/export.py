@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from streamhash.codes import code_bytes
 from streamhash.errors import InputError
 from streamhash.live.arrow import binary_array
-from streamhash.live.homes.export import export_to_milvus
+from streamhash.live.backends.export import export_to_milvus
 from streamhash.live.inputs import to_json
 from streamhash.search import HammingIndex, to_arrow, to_faiss, to_numpy
 from streamhash.search._parts import load_part

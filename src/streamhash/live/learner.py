@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from streamhash.base import Matrix, OnlineHasher, Streaming, _snapshot, new_generator
+from streamhash.base import Matrix, OnlineHasher, Streaming, new_generator, snapshot
 from streamhash.codes import unpack
-from streamhash.hashers._reservoir import Reservoir, neighbours
-from streamhash.kernels.information import code_information
+from streamhash.kernels.learning.information import code_information
 from streamhash.live.monitor import Monitor
 from streamhash.parameters import Maybe, Whole
+from streamhash.reservoir import Reservoir, neighbours
 
 __all__ = ["Learner"]
 
@@ -59,9 +59,9 @@ class Learner(Streaming):
 
     def start(self) -> None:
         """Set up what is learned."""
-        self._check_parameters()
+        self.check_parameters()
         seed = int(new_generator(self.random_state).integers(2**32))
-        self.hasher_ = _snapshot(self.hasher) if is_fitted(self.hasher) else clone(self.hasher)
+        self.hasher_ = snapshot(self.hasher) if is_fitted(self.hasher) else clone(self.hasher)
         self.hasher = clone(self.hasher)
         self.reservoir_ = Reservoir(self.reservoir_size, random_state=seed)
         self.monitor_ = Monitor()
@@ -74,7 +74,7 @@ class Learner(Streaming):
 
     def copy(self) -> "Learner":
         """Return a twin to learn with; nothing that this one holds is written to."""
-        twin: Learner = _snapshot(self)
+        twin: Learner = snapshot(self)
         return twin
 
     @property

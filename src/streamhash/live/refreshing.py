@@ -22,8 +22,8 @@ from streamhash.base import OnlineHasher
 from streamhash.codes import code_bytes
 from streamhash.errors import InputError
 from streamhash.live.arrow import vectors_of
+from streamhash.live.backends import Home, Pieces
 from streamhash.live.encoding import Result, encode_fragments, encode_part, is_of
-from streamhash.live.homes import Home, Pieces
 from streamhash.live.learner import Learner
 from streamhash.live.locks import uninterrupted
 from streamhash.live.store import MANY, Model

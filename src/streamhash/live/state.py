@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.errors import FileError, InputError, InUseError, StreamhashError
-from streamhash.live.homes import Homes, Pieces
+from streamhash.live.backends import Homes, Pieces
 from streamhash.live.learner import Learner
 from streamhash.live.locks import ReaderLease, WriterLock, oldest_lease, uninterrupted
 from streamhash.live.policy import Policy

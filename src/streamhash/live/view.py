@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from streamhash.base import OnlineHasher
 from streamhash.codes import Codes
 from streamhash.live.arrow import codes_of
+from streamhash.live.backends import Home, Homes
 from streamhash.live.directory import Directory
-from streamhash.live.homes import Home, Homes
 from streamhash.live.inputs import from_json
 from streamhash.live.store import CODE, Store
 

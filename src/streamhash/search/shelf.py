@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.codes import Codes
-from streamhash.kernels.items import ALIVE, Items
-from streamhash.kernels.planes import LANES, from_planes, n_blocks, put, to_planes
+from streamhash.kernels.hamming.items import ALIVE, Items
+from streamhash.kernels.hamming.planes import LANES, from_planes, n_blocks, put, to_planes
 from streamhash.search.ids import kind
 
 __all__ = ["Shelf", "Snapshot"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from streamhash.errors import InputError
 
 if TYPE_CHECKING:
-    from streamhash.data.items import Piece
+    from streamhash.files.items import Piece
     from streamhash.live import Collection
 
 __all__ = ["BATCH", "STANDARD_INPUT", "Source", "parse_ids"]
@@ -40,7 +40,7 @@ class Source(NamedTuple):
         import sys
 
         from streamhash.cli._values import split_names
-        from streamhash.data.items import Columns, read_items
+        from streamhash.files.items import Columns, read_items
 
         if self.form is not None and self.form not in FORMS:
             raise InputError(f"--format {self.form}: pass one of {', '.join(FORMS)}.")
@@ -67,6 +67,6 @@ class Source(NamedTuple):
 
 def parse_ids(items: "Collection", texts: list[str]) -> list[Any]:
     """Turn what was typed into ids of the kind that the collection has."""
-    from streamhash.data.items import ids_from_text
+    from streamhash.files.items import ids_from_text
 
     return ids_from_text(texts, items.id_kind)

@@ -19,7 +19,7 @@ from streamhash.cli.live._source import BATCH, Source
 from streamhash.errors import InputError, StreamhashError
 
 if TYPE_CHECKING:
-    from streamhash.data.items import Piece
+    from streamhash.files.items import Piece
     from streamhash.live import Collection
 
 __all__ = ["run"]

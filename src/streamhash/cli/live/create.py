@@ -43,8 +43,8 @@ def run(
     ] = None,
 ) -> None:
     """Make an empty collection."""
-    from streamhash.bench import make_hasher
     from streamhash.cli._values import parse_changes
+    from streamhash.lab import make_hasher
     from streamhash.live import Collection
 
     hasher = make_hasher(method, bits, seed, changes=parse_changes(changes))

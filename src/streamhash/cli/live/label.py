@@ -9,7 +9,7 @@ from streamhash.cli.live._source import BATCH, Source, parse_ids
 from streamhash.errors import InputError
 
 if TYPE_CHECKING:
-    from streamhash.data.items import Piece
+    from streamhash.files.items import Piece
     from streamhash.live import Collection
 
 __all__ = ["run"]
@@ -37,7 +37,7 @@ def run(
     A file is checked as a whole before anything is stored. An empty label takes the label away.
     """
     from streamhash.cli._console import progress_bar
-    from streamhash.data.items import label_from_text
+    from streamhash.files.items import label_from_text
     from streamhash.live import Collection
 
     if (file is None) != (item is not None and label is not None) or (

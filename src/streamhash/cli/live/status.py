@@ -23,8 +23,8 @@ def run(collection: Address, as_json: Json = False) -> None:
     """
     from rich.table import Table
 
-    from streamhash.bench.rows import strict_json
     from streamhash.cli._console import print_json, results
+    from streamhash.lab.rows import strict_json
     from streamhash.live import Collection
 
     with Collection.open(collection, read_only=True) as items:

@@ -1,0 +1,1 @@
+"""Loops over codes: nearest items, items within a radius, rankings."""

@@ -1,0 +1,377 @@
+"""Hamming distances of many items at once: the layout of codes, and the loop that reads it.
+
+Items stand in blocks of 64, and in a block the first bytes of all 64 codes stand side by side, then
+their second bytes, and so on: (n_blocks, n_bytes, 64), a *plane* for each byte of a code. A vector
+register then holds one byte of 32 items, counts are summed in bytes, and no horizontal sum is ever
+needed; a code takes the bytes it has, not whole words.
+
+Of a query, a table of 16 counts for each half byte is made: the distance of that half from each
+of the 16 values that an item's half may have. Where registers can look up bytes (AVX2), a half byte
+of 32 items costs one look-up and one addition, and four queries share the reading of the items.
+Elsewhere, bits are counted in bytes (one instruction on ARM and on AVX-512 with BITALG).
+
+``look`` is what searches call: which of 64 items are nearer than a limit. ``measure`` gives all
+distances, for the metrics.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from streamhash.codes import Codes
+from streamhash.kernels.compile import kernel
+
+__all__ = [
+    "GROUP",
+    "LANES",
+    "Queries",
+    "as_queries",
+    "bits_in",
+    "first_bit",
+    "from_planes",
+    "look",
+    "look_once",
+    "measure",
+    "n_blocks",
+    "plain_distances",
+    "put",
+    "to_planes",
+]
+
+Planes = NDArray[np.uint8]  # (n_blocks, n_bytes, LANES)
+Distances = NDArray[np.uint16]
+
+LANES = 64  # items of a block: as many as a mask has bits
+GROUP = 4  # queries that share the reading of a block
+_AHEAD = 8192  # bytes: what is asked for now is there when the loop has come so far
+_IN_BYTES = 31  # so many bytes of a code differ in at most 248 bits, which a byte can count
+
+# ---------------------------------------------------------------------------------------- layout
+
+
+def n_blocks(n: int) -> int:
+    """Blocks that ``n`` items need."""
+    return -(-n // LANES)
+
+
+def to_planes(codes: Codes) -> Planes:
+    """Lay rows of codes (n, bytes) out in blocks; the last is filled up with zeros."""
+    planes = np.zeros((n_blocks(len(codes)), codes.shape[1], LANES), np.uint8)
+    put(codes, planes, 0)
+    return planes
+
+
+def put(codes: Codes, planes: Planes, first: int) -> None:
+    """Write rows of codes to the places from ``first`` on; not a byte of the others is touched."""
+    to_edge = min(-first % LANES, len(codes))
+    if to_edge:
+        lane = first % LANES
+        planes[first // LANES, :, lane : lane + to_edge] = codes[:to_edge].T
+    block, rest = n_blocks(first), codes[to_edge:]
+    whole = len(rest) // LANES
+    rows = rest[: whole * LANES].reshape(whole, LANES, codes.shape[1])
+    planes[block : block + whole] = rows.transpose(0, 2, 1)
+    left = rest[whole * LANES :]
+    if len(left):
+        planes[block + whole, :, : len(left)] = left.T
+
+
+def from_planes(planes: Planes, positions: NDArray[np.int64]) -> Codes:
+    """Take the codes at these positions out again, as rows (n, bytes)."""
+    return np.ascontiguousarray(planes[positions // LANES, :, positions % LANES])
+
+
+class Queries(NamedTuple):
+    """Codes that are looked for, and the tables of their half bytes, the lower half first."""
+
+    codes: Codes  # (n, n_bytes)
+    tables: NDArray[np.uint8]  # (n, 2 n_bytes, 16)
+
+
+@kernel
+def as_queries(codes: Codes) -> Queries:
+    """Make what the loops read of the codes (n, bytes) that are looked for."""
+    n, n_bytes = codes.shape
+    tables = np.empty((n, 2 * n_bytes, 16), np.uint8)
+    for q in range(n):
+        for b in range(n_bytes):
+            for value in range(16):
+                tables[q, 2 * b, value] = bits_in(np.uint64((codes[q, b] & 15) ^ value))
+                tables[q, 2 * b + 1, value] = bits_in(np.uint64((codes[q, b] >> 4) ^ value))
+    return Queries(codes, tables)
+
+
+# -------------------------------------------------------------------------------- single numbers
+
+
+def _count_ones(_: Any, word: Any) -> Any:
+    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(word), generate
+
+
+def _count_zeros(_: Any, word: Any) -> Any:
+    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(word), generate
+
+
+bits_in: Any = intrinsic(_count_ones)
+first_bit: Any = intrinsic(_count_zeros)  # place of the lowest bit of a number that is not zero
+
+# --------------------------------------------------------------------------- vectors of 64 bytes
+
+_I8, _I16, _I32, _I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
+_BYTES, _SHORTS = ir.VectorType(_I8, LANES), ir.VectorType(_I16, LANES)
+_HALF, _TABLE = ir.VectorType(_I8, 32), ir.VectorType(_I8, 16)
+_NO_BYTES = ir.Constant(_BYTES, ir.Undefined)
+
+
+def _order(places: range | list[int]) -> ir.Constant:
+    return ir.Constant(ir.VectorType(_I32, len(places)), list(places))
+
+
+def _load(builder: Any, pointer: Any, kind: Any) -> Any:
+    value = builder.load(builder.bitcast(pointer, kind.as_pointer()))
+    value.align = 1
+    return value
+
+
+def _store(builder: Any, value: Any, pointer: Any) -> None:
+    builder.store(value, builder.bitcast(pointer, value.type.as_pointer())).align = 1
+
+
+def _prefetch(builder: Any, pointer: Any) -> None:
+    """Ask for a line of the cache: to read, and to keep in all levels."""
+    kind = ir.FunctionType(ir.VoidType(), [pointer.type, _I32, _I32, _I32])
+    ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
+    builder.call(ask, [pointer, _I32(0), _I32(3), _I32(1)])
+
+
+def _fill(builder: Any, value: Any) -> Any:
+    """Copy one number into every place of a vector."""
+    kind = ir.VectorType(value.type, LANES)
+    nothing = ir.Constant(kind, ir.Undefined)
+    one = builder.insert_element(nothing, value, _I32(0))
+    return builder.shuffle_vector(one, nothing, _order([0] * LANES))
+
+
+def _looks_up_bytes(context: Any) -> bool:
+    """Whether code is made for registers of 32 bytes with look-up, and no counting of bits."""
+    features = context.codegen().magic_tuple()[-1].split(",")
+    return "+avx2" in features and "+avx512bitalg" not in features
+
+
+def _by_tables(builder: Any, items: Any) -> Callable[[Any, Any, Any], Any]:
+    """Distances of a byte by looking up its halves in the query's tables."""
+    look_up = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
+        builder.module, ir.FunctionType(_HALF, [_HALF, _HALF]), "llvm.x86.avx2.pshuf.b"
+    )
+    low = builder.and_(items, ir.Constant(_BYTES, [15] * LANES))
+    high = builder.lshr(items, ir.Constant(_BYTES, [4] * LANES))
+    parts = [
+        [builder.shuffle_vector(half, _NO_BYTES, _order(range(at, at + 32))) for at in (0, 32)]
+        for half in (low, high)
+    ]
+
+    def add(total: Any, _: Any, tables: Any) -> Any:
+        for part, at in zip(parts, (0, 16), strict=True):
+            table = _load(builder, builder.gep(tables, [_I64(at)]), _TABLE)
+            twice = builder.shuffle_vector(table, table, _order(range(32)))
+            found = [builder.call(look_up, [twice, half]) for half in part]
+            total = builder.add(total, builder.shuffle_vector(*found, _order(range(LANES))))
+        return total
+
+    return add
+
+
+def _by_counting(builder: Any, items: Any) -> Callable[[Any, Any, Any], Any]:
+    """Distances of a byte by counting the bits in which it differs from the query's."""
+    count = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
+        builder.module, ir.FunctionType(_BYTES, [_BYTES]), f"llvm.ctpop.v{LANES}i8"
+    )
+
+    def add(total: Any, byte: Any, _: Any) -> Any:
+        differ = builder.xor(items, _fill(builder, builder.load(byte)))
+        return builder.add(total, builder.call(count, [differ]))
+
+    return add
+
+
+class _Block:
+    """The code that measures one block from some queries: emitted once for each kernel."""
+
+    def __init__(self, context: Any, builder: Any, kinds: Sequence[Any], arguments: Any) -> None:
+        self.builder = builder
+        self.way = _by_tables if _looks_up_bytes(context) else _by_counting
+        planes, codes, tables = (
+            cgutils.create_struct_proxy(kind)(context, builder, value=value)  # type: ignore[no-untyped-call]
+            for kind, value in zip(kinds[:3], arguments[:3], strict=True)
+        )
+        self.n_bytes = cgutils.unpack_tuple(builder, planes.shape, 3)[1]  # type: ignore[no-untyped-call]
+        self.block, self.q = arguments[3], arguments[4]
+        self.planes = builder.gep(planes.data, [self._times(self.block, LANES)])
+        self.codes = builder.gep(codes.data, [self._times(self.q, 1)])
+        self.tables = builder.gep(tables.data, [self._times(self.q, 32)])
+
+    def _times(self, n: Any, size: int) -> Any:
+        return self.builder.mul(self.builder.mul(n, self.n_bytes), _I64(size))
+
+    def sums(self, n_queries: int, start: Any, stop: Any) -> list[Any]:
+        """Distances in the bytes from ``start`` to ``stop``, of each query, as vectors of bytes."""
+        builder = self.builder
+        zero = ir.Constant(_BYTES, [0] * LANES)
+        totals = [cgutils.alloca_once(builder, _BYTES) for _ in range(n_queries)]  # type: ignore[no-untyped-call]
+        for total in totals:
+            builder.store(zero, total)
+        with cgutils.for_range_slice(builder, start, stop, _I64(1), inc=True) as (b, _):
+            at = builder.gep(self.planes, [builder.mul(b, _I64(LANES))])
+            if n_queries == 1:  # else the reading is shared, and hidden behind the counting
+                _prefetch(builder, builder.gep(at, [_I64(_AHEAD)]))
+            add = self.way(builder, _load(builder, at, _BYTES))
+            for g, total in enumerate(totals):
+                place = builder.add(b, self._times(_I64(g), 1))
+                byte = builder.gep(self.codes, [place])
+                table = builder.gep(self.tables, [builder.mul(place, _I64(32))])
+                builder.store(add(builder.load(total), byte, table), total)
+        return [builder.load(total) for total in totals]
+
+    def long_sums(self, n_queries: int, out: Any) -> list[Any]:
+        """Whole distances of codes that are too long for bytes: summed up in ``out``."""
+        builder = self.builder
+        places = [builder.gep(out, [_I64(LANES * g)]) for g in range(n_queries)]
+        for place in places:
+            _store(builder, ir.Constant(_SHORTS, [0] * LANES), place)
+        pieces = builder.udiv(builder.add(self.n_bytes, _I64(_IN_BYTES - 1)), _I64(_IN_BYTES))
+        with cgutils.for_range(builder, pieces) as loop:
+            start = builder.mul(loop.index, _I64(_IN_BYTES))
+            stop = builder.add(start, _I64(_IN_BYTES))
+            short = builder.icmp_signed("<", self.n_bytes, stop)
+            stop = builder.select(short, self.n_bytes, stop)
+            for total, place in zip(self.sums(n_queries, start, stop), places, strict=True):
+                so_far = _load(builder, place, _SHORTS)
+                _store(builder, builder.add(so_far, builder.zext(total, _SHORTS)), place)
+        return [_load(builder, place, _SHORTS) for place in places]
+
+
+def _pointer(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    return cgutils.create_struct_proxy(kind)(context, builder, value=value).data  # type: ignore[no-untyped-call]
+
+
+def _make_look(n_queries: int) -> Any:
+    def look(
+        _: Any,
+        planes: Any,
+        codes: Any,
+        tables: Any,
+        block: Any,  # noqa: ARG001
+        q: Any,  # noqa: ARG001
+        limits: Any,
+        at: Any,  # noqa: ARG001
+        out: Any,
+        masks: Any,
+    ) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            measured = _Block(context, builder, signature.args, arguments)
+            limits, out, masks = (
+                _pointer(context, builder, signature.args[i], arguments[i]) for i in (5, 7, 8)
+            )
+            limit = [
+                builder.load(builder.gep(limits, [builder.add(arguments[6], _I64(g))]))
+                for g in range(n_queries)
+            ]
+            result = cgutils.alloca_once(builder, _I64)  # type: ignore[no-untyped-call]
+
+            def keep(hits: list[Any]) -> Any:
+                """Store a mask for each query; whether any is not empty."""
+                some = _I64(0)
+                for g, hit in enumerate(hits):
+                    mask = builder.bitcast(hit, _I64)
+                    builder.store(mask, builder.gep(masks, [_I64(g)]))
+                    some = builder.or_(some, mask)
+                builder.store(some, result)
+                return builder.icmp_unsigned("!=", some, _I64(0))
+
+            fits = builder.icmp_signed("<=", measured.n_bytes, _I64(_IN_BYTES))
+            with builder.if_else(fits) as (short, long):
+                with short:
+                    sums = measured.sums(n_queries, _I64(0), measured.n_bytes)
+                    near = [_fill(builder, builder.trunc(value, _I8)) for value in limit]
+                    pairs = zip(sums, near, strict=True)
+                    hits = [builder.icmp_unsigned("<", *pair) for pair in pairs]
+                    with builder.if_then(keep(hits), likely=False):
+                        for g, total in enumerate(sums):
+                            place = builder.gep(out, [_I64(LANES * g)])
+                            _store(builder, builder.zext(total, _SHORTS), place)
+                with long:
+                    sums = measured.long_sums(n_queries, out)
+                    pairs = zip(sums, [_fill(builder, value) for value in limit], strict=True)
+                    keep([builder.icmp_unsigned("<", *pair) for pair in pairs])
+            return builder.load(result)
+
+        integer = types.int64
+        return (
+            types.uint64(planes, codes, tables, integer, integer, limits, integer, out, masks),
+            generate,
+        )
+
+    return intrinsic(look)
+
+
+def _measure_block(
+    _: Any,
+    planes: Any,
+    codes: Any,
+    tables: Any,
+    block: Any,  # noqa: ARG001
+    q: Any,  # noqa: ARG001
+    out: Any,
+    first: Any,  # noqa: ARG001
+) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        measured = _Block(context, builder, signature.args, arguments)
+        out = _pointer(context, builder, signature.args[5], arguments[5])
+        out = builder.gep(out, [arguments[6]])
+        fits = builder.icmp_signed("<=", measured.n_bytes, _I64(_IN_BYTES))
+        with builder.if_else(fits) as (short, long):
+            with short:
+                (total,) = measured.sums(1, _I64(0), measured.n_bytes)
+                _store(builder, builder.zext(total, _SHORTS), out)
+            with long:
+                measured.long_sums(1, out)
+        return context.get_dummy_value()
+
+    arguments = (planes, codes, tables, types.int64, types.int64, out, types.int64)
+    return types.void(*arguments), generate
+
+
+# look(planes, codes, tables, block, q, limits, at, out, masks): whether any item of a block is
+# nearer than limits[at] to query q, limits[at + 1] to query q + 1 and so on, for GROUP queries
+# (look_once: for one); which, as bits of masks; and if any is, all distances in out.
+look: Any = _make_look(GROUP)
+look_once: Any = _make_look(1)
+_measure_one: Any = intrinsic(_measure_block)
+
+
+@kernel
+def measure(
+    queries: Queries, q: int, planes: Planes, first: int, n: int, distances: Distances
+) -> None:
+    """Distances of query ``q`` from the items of the ``n`` blocks after block ``first``."""
+    for i in range(n):
+        codes, tables = queries.codes, queries.tables
+        _measure_one(planes, codes, tables, first + i, q, distances, LANES * i)
+
+
+def plain_distances(codes: Codes, planes: Planes, n: int) -> Iterator[NDArray[np.int64]]:
+    """Distances of one code after the other from the first ``n`` items."""
+    for code in codes:
+        counts = np.bitwise_count(code[:, None] ^ planes).sum(axis=1, dtype=np.int64)
+        yield counts.reshape(-1)[:n]

@@ -1,0 +1,1 @@
+"""Loops of the methods: steps over pairs, rows and blocks."""

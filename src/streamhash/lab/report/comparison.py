@@ -1,0 +1,278 @@
+"""One experiment of a paper on one data set, as rows have it: groups, places and differences."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from streamhash.hashers import METHODS
+from streamhash.lab.experiment import (
+    Experiment,
+    Protocol,
+    Run,
+    experiment_names,
+    read_experiment,
+)
+from streamhash.lab.summary import METRICS, Line
+
+__all__ = [
+    "Comparison",
+    "Entry",
+    "Group",
+    "brief",
+    "compare",
+    "compare_all",
+    "heading",
+    "method_name",
+    "own_method",
+    "papers_methods",
+    "run_note",
+    "signed",
+]
+
+GROUP_TITLES = {
+    "published": "Published settings",
+    "tuned": "Tuned settings, found on data of the stream alone",
+    "default": "Default settings of streamhash",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of a table: a run of the experiment, and what was measured at each code length."""
+
+    run: Run
+    lines: Mapping[int, Line]
+
+    def mean(self, metric: str, n_bits: int) -> float | None:
+        """Mean over the seeds; None if it was not measured."""
+        line = self.lines.get(n_bits)
+        return None if line is None else line.mean(metric)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Entries that compare with one another, under one heading."""
+
+    title: str
+    settings: str
+    entries: tuple[Entry, ...]
+
+    def place(self, entry: Entry, metric: str, n_bits: int) -> int:
+        """Return 1 for the best of the group, 2 for the second, 0 for all others.
+
+        Places go by the three digits that are shown, so that equal values are marked alike; one
+        entry alone is no contest.
+        """
+        values = {
+            round(mean, 3)
+            for other in self.entries
+            if (mean := other.mean(metric, n_bits)) is not None
+        }
+        mean = entry.mean(metric, n_bits)
+        if mean is None or len(values) < 2:
+            return 0
+        place = sorted(values, reverse=True).index(round(mean, 3)) + 1
+        return place if place <= 2 else 0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """An experiment on one data set: what was measured, beside what the paper printed."""
+
+    experiment: Experiment
+    data: str
+    groups: tuple[Group, ...]
+    missing: tuple[Run, ...]  # of which there is no row yet
+
+    @property
+    def name(self) -> str:
+        """A name for files and links."""
+        on = self.experiment.name
+        name = on if self.data == self.experiment.data else f"{on}-on-{self.data}"
+        return f"{name}-quick" if self.experiment.is_quick else name
+
+    @property
+    def title(self) -> str:
+        """The experiment's title, and on what it was run if not on the paper's data."""
+        title = self.experiment.title
+        return title if self.data == self.experiment.data else f"{title}: here on {self.data}"
+
+    @property
+    def protocol(self) -> Protocol:
+        """How it was run."""
+        return self.experiment.protocol(self.data)
+
+    @property
+    def settings(self) -> list[str]:
+        """The settings that there are, the paper's first."""
+        return list(dict.fromkeys(group.settings for group in self.groups))
+
+    @property
+    def columns(self) -> list[tuple[str, int]]:
+        """The columns of its table: code lengths for each metric."""
+        return [
+            (metric, bits) for metric in self.experiment.metrics for bits in self.experiment.bits
+        ]
+
+    def entries(self, settings: str | None = None) -> Iterator[Entry]:
+        """Yield the entries of all groups, or of one kind of settings."""
+        for group in self.groups:
+            if settings in (None, group.settings):
+                yield from group.entries
+
+    def lines(self) -> Iterator[Line]:
+        """Yield all lines."""
+        for entry in self.entries():
+            yield from entry.lines.values()
+
+    def contenders(self, settings: str) -> list[Entry]:
+        """Return the entries of the paper's methods, of each method the one that is the paper's."""
+        methods = papers_methods(self.experiment.paper)
+        entries = [entry for entry in self.entries(settings) if entry.run.method in methods]
+        papers = [entry for entry in entries if entry.run.is_papers]
+        return papers or [entry for entry in entries if not entry.run.changes]
+
+    def paper(self, run: Run, metric: str, n_bits: int) -> float | None:
+        """Return the paper's number beside a cell; None if it has none, or not for this run."""
+        any_of_papers = any(entry.run.is_papers for entry in self.entries())
+        if run.is_papers if any_of_papers else not run.changes:
+            return self.experiment.published(run.method, metric, n_bits)
+        return None
+
+    def difference(self, entry: Entry, metric: str, n_bits: int) -> float | None:
+        """Return ours minus the paper's; None where the two do not compare."""
+        ours, paper = entry.mean(metric, n_bits), self.paper(entry.run, metric, n_bits)
+        if self.why_apart or not entry.run.is_papers or ours is None or paper is None:
+            return None
+        return ours - paper
+
+    @property
+    def shares_cells(self) -> bool:
+        """Whether it is another view of the cells of a table."""
+        return self.experiment.kind in ("precision", "curve", "auc")
+
+    @property
+    def why_apart(self) -> str:
+        """Say why no difference from the paper is taken; empty if it is."""
+        if self.experiment.is_quick:
+            return "a quick look learns from a small part of the paper's stream"
+        if self.data != self.experiment.data:
+            return f"{self.data} stands in for {self.experiment.data}"
+        return ""
+
+
+def compare(experiment: Experiment, lines: Iterable[Line], data: str) -> Comparison:
+    """Put the lines of an experiment into groups that compare with one another.
+
+    Published settings come in two groups, if both have lines: what the paper's numbers were made
+    with, and other methods and variants. Places in the first are then places in the paper's table.
+    """
+    found = [Entry(run, by_bits) for run, by_bits in experiment.found(lines, data)]
+    groups = []
+    for settings in dict.fromkeys(entry.run.settings for entry in found):
+        title = GROUP_TITLES[settings]
+        entries = [entry for entry in found if entry.run.settings == settings and entry.lines]
+        papers = [entry for entry in entries if _is_papers(entry, experiment)]
+        others = [entry for entry in entries if entry not in papers]
+        order = papers_methods(experiment.paper)
+        papers.sort(key=lambda entry: order.index(entry.run.method))
+        if experiment.kind != "ablation" and papers and others:
+            groups.append(Group(f"{title}: the paper's methods", settings, tuple(papers)))
+            groups.append(Group(f"{title}: others and variants", settings, tuple(others)))
+        elif entries:
+            groups.append(Group(title, settings, tuple(entries)))
+    missing = tuple(entry.run for entry in found if not entry.lines)
+    return Comparison(experiment, data, tuple(groups), missing)
+
+
+def _is_papers(entry: Entry, experiment: Experiment) -> bool:
+    return entry.run.is_papers and entry.run.method in papers_methods(experiment.paper)
+
+
+def compare_all(lines: Sequence[Line]) -> list[Comparison]:
+    """Compare every experiment on every data set that has lines, those on the paper's data first.
+
+    A quick look counts if there is nothing else, and a line alone only if it is the paper's: one
+    of other settings has nothing to be compared with.
+    """
+    found = []
+    for name in experiment_names():
+        full = read_experiment(name)
+        for protocol in full.protocols:
+            tries = (compare(kind, lines, protocol.data) for kind in (full, full.quick()))
+            found += [comparison for comparison in tries if _is_contest(comparison)][:1]
+    return sorted(found, key=lambda comparison: bool(comparison.why_apart))
+
+
+def _is_contest(comparison: Comparison) -> bool:
+    entries = list(comparison.entries())
+    return len(entries) > 1 or any(entry.run.is_papers for entry in entries)
+
+
+def run_note(comparison: Comparison, run: Run) -> str:
+    """Return what is to be known of a run, such as that the paper's number is of another one."""
+    if run.note or run.settings != "published" or run.changes:
+        return run.note
+    for other in comparison.experiment.runs(comparison.data):
+        if other.method == run.method and other.is_papers and other.changes:
+            return f"the paper's number is that of {', '.join(_changes(other))}"
+    return ""
+
+
+def _changes(run: Run) -> list[str]:
+    return [f"{name}={value}" for name, value in run.changes.items()]
+
+
+@cache
+def papers_methods(paper: str) -> tuple[str, ...]:
+    """Return the methods of which a paper prints numbers, in its order: its own comes last."""
+    experiments = [read_experiment(name) for name in experiment_names()]
+    methods = [
+        numbers.method
+        for experiment in experiments
+        for numbers in experiment.numbers
+        if (experiment.paper, numbers.source) == (paper, "paper")
+    ]
+    return tuple(dict.fromkeys(methods))
+
+
+def own_method(experiment: Experiment) -> str:
+    """Return the method that the paper is about."""
+    return papers_methods(experiment.paper)[-1]
+
+
+def method_name(method: str) -> str:
+    """Return the name of a method as papers write it."""
+    return METHODS[method].__name__ if method in METHODS else method
+
+
+def heading(metric: str) -> str:
+    """Return a metric's name as tables show it.
+
+    >>> heading("precision@h2"), heading("precision@50")
+    ('P@H2', 'P@50')
+    """
+    return METRICS[metric][0] if metric in METRICS else metric.replace("precision", "P")
+
+
+def brief(value: float | None) -> str:
+    """Write a value as papers do: three digits, no zero before the point.
+
+    >>> brief(0.8099), brief(1.0), brief(None)
+    ('.810', '1.000', '–')
+    """
+    if value is None or math.isnan(value):
+        return "–"
+    text = f"{value:.3f}"
+    return text[1:] if text.startswith("0.") else text
+
+
+def signed(difference: float) -> str:
+    """Write a difference with its sign.
+
+    >>> signed(0.012), signed(-0.0123), signed(-0.0001)
+    ('+.012', '−.012', '±.000')
+    """
+    sign = "±" if round(difference, 3) == 0 else "+" if difference > 0 else "−"
+    return sign + brief(abs(difference))

@@ -1,0 +1,368 @@
+"""Whether what a paper says holds in the rows: computed, and told in plain words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamhash.lab.report.comparison import (
+    Comparison,
+    Entry,
+    brief,
+    heading,
+    method_name,
+    own_method,
+    papers_methods,
+    signed,
+)
+from streamhash.lab.report.words import join
+from streamhash.lab.summary import Line
+
+__all__ = [
+    "Verdict",
+    "closeness",
+    "lead_sentence",
+    "missing_sentence",
+    "protocol_sentence",
+    "verdicts",
+]
+
+NEAR, NOT_FAR = 0.02, 0.05  # differences from the paper that are counted
+NEARLY_ALL = 0.9
+TOLD = 3  # how many methods a sentence names
+NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether the paper's claim holds with some settings: in how many of the cases, and why."""
+
+    settings: str
+    agreed: int
+    cases: int
+    of_what: str
+    sentences: tuple[str, ...]
+    enough: float = 1.0  # share of the cases that makes the claim hold
+
+    @property
+    def kind(self) -> str:
+        """Return "yes", "part" or "no"."""
+        if self.agreed >= self.enough * self.cases:
+            return "yes"
+        return "part" if self.agreed else "no"
+
+    @property
+    def words(self) -> str:
+        """Say it in a few words."""
+        place = "at" if self.of_what == "looks" else "in"
+        if self.kind == "no":
+            return f"does not hold {place} any of {self.cases} {self.of_what}"
+        return f"holds {place} {self.agreed} of {self.cases} {self.of_what}"
+
+
+def verdicts(comparison: Comparison) -> list[Verdict]:
+    """Judge the claims for each kind of settings that has the paper's method and another."""
+    judge = {"curve": _judge_curve, "ablation": _judge_ablation}
+    kind = comparison.experiment.kind
+    found = [judge.get(kind, _judge_table)(comparison, name) for name in comparison.settings]
+    return [verdict for verdict in found if verdict is not None and verdict.cases]
+
+
+def _rivals(comparison: Comparison, settings: str) -> tuple[Entry | None, list[Entry]]:
+    """Return the paper's own method, and the other methods of the paper."""
+    contenders = comparison.contenders(settings)
+    own = own_method(comparison.experiment)
+    mine = next((entry for entry in contenders if entry.run.method == own), None)
+    return mine, [entry for entry in contenders if entry.run.method != own]
+
+
+def _judge_table(comparison: Comparison, settings: str) -> Verdict | None:
+    """Judge in which columns the paper's method is the first of the paper's methods."""
+    mine, rivals = _rivals(comparison, settings)
+    if mine is None or not rivals:
+        return None
+    agreed = cases = 0
+    sentences, margins = [], []
+    for metric in comparison.experiment.metrics:
+        stands = _standings(comparison, mine, rivals, metric)
+        expected = [bits for bits in stands if _first_in_paper(comparison, metric, bits)]
+        cases += len(expected)
+        agreed += sum(stands[bits].place == 1 for bits in expected)
+        margins += [stand.ours / stand.rival for stand in stands.values() if stand.rival]
+        if stands:
+            told = join(_places(stands, comparison))
+            sentences.append(f"{heading(metric)}: {method_name(mine.run.method)} is {told}.")
+    if comparison.experiment.kind == "auc" and margins:
+        percent = f"{100 * float(np.mean(margins)) - 100:+.1f}".replace("-", "−")
+        sentences.append(f"On average it is {percent} % from the best of the others.")
+    sentences += _field(comparison, settings, [mine, *rivals])
+    sentences += _outsiders(comparison, settings, mine)
+    return Verdict(settings, agreed, cases, "columns", tuple(sentences))
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """Where the paper's method stands in one column, and the best of its rivals there."""
+
+    place: int
+    ours: float
+    rival: float
+    leader: str
+
+
+def _standings(
+    comparison: Comparison, mine: Entry, rivals: Sequence[Entry], metric: str
+) -> dict[int, _Standing]:
+    found = {}
+    for bits in comparison.experiment.bits:
+        ours = mine.mean(metric, bits)
+        theirs = {
+            entry.run.method: mean
+            for entry in rivals
+            if (mean := entry.mean(metric, bits)) is not None
+        }
+        if ours is None or not theirs:
+            continue
+        leader = max(theirs, key=lambda method: theirs[method])
+        place = 1 + sum(mean > ours for mean in theirs.values())
+        found[bits] = _Standing(place, ours, theirs[leader], method_name(leader))
+    return found
+
+
+def _places(stands: dict[int, _Standing], comparison: Comparison) -> list[str]:
+    """Say at which lengths the method is first, second and so on, and behind whom by how much."""
+    alike: dict[tuple[int, str], list[int]] = {}
+    for bits, stand in stands.items():
+        alike.setdefault((stand.place, stand.leader if stand.place > 1 else ""), []).append(bits)
+    told = []
+    for (place, leader), lengths in sorted(alike.items()):
+        text = f"{_ordinal(place)} {_lengths(lengths, comparison)}"
+        if place > 1:
+            gaps = [stands[bits].rival - stands[bits].ours for bits in lengths]
+            ends = dict.fromkeys(brief(gap) for gap in (min(gaps), max(gaps)))
+            text += f" ({leader} leads by {' to '.join(ends)})"
+        told.append(text)
+    return told
+
+
+def _first_in_paper(comparison: Comparison, metric: str, bits: int) -> bool:
+    """Whether the paper's own numbers have its method first; so it says where it prints none."""
+    experiment = comparison.experiment
+    values = {
+        method: experiment.published(method, metric, bits)
+        for method in papers_methods(experiment.paper)
+    }
+    known = [value for value in values.values() if value is not None]
+    own = values[own_method(experiment)]
+    return own is None or own >= max(known)
+
+
+def _field(comparison: Comparison, settings: str, contenders: Sequence[Entry]) -> list[str]:
+    """Say which of the paper's methods are not in the contest."""
+    there = {entry.run.method for entry in contenders}
+    methods = papers_methods(comparison.experiment.paper)
+    absent = [method_name(method) for method in methods if method not in there]
+    if not absent:
+        return []
+    return [f"No rows with {settings} settings yet: {join(absent)}."]
+
+
+def _outsiders(comparison: Comparison, settings: str, mine: Entry) -> list[str]:
+    """Name the methods and variants that are not the paper's and still ahead of its method."""
+    contenders = comparison.contenders(settings)
+    ahead = []
+    for entry in comparison.entries(settings):
+        if entry in contenders or entry.run.method == mine.run.method:
+            continue
+        both = [
+            (theirs, ours)
+            for metric, bits in comparison.columns
+            if (theirs := entry.mean(metric, bits)) is not None
+            and (ours := mine.mean(metric, bits)) is not None
+        ]
+        wins = sum(theirs > ours for theirs, ours in both)
+        if wins:
+            changes = " ".join(f"{k}={v}" for k, v in entry.run.changes.items())
+            who = method_name(entry.run.method) + (f" with {changes}" if changes else "")
+            ahead.append((wins, f"{who} in {wins} of {len(both)} columns"))
+    if not ahead:
+        return []
+    told = [text for _, text in sorted(ahead, key=lambda pair: -pair[0])]
+    told = told[:TOLD] + ([f"{len(told) - TOLD} more in fewer"] if len(told) > TOLD else [])
+    name = method_name(mine.run.method)
+    return [f"Not a line of the paper, and ahead of {name}: {join(told)}."]
+
+
+def _judge_curve(comparison: Comparison, settings: str) -> Verdict | None:
+    """Judge at how many looks on the way the paper's method leads the paper's methods."""
+    mine, rivals = _rivals(comparison, settings)
+    if mine is None or not rivals:
+        return None
+    led = looks = 0
+    early = ""
+    for bits, line in mine.lines.items():
+        x, ours = _curve(mine, bits)
+        theirs = {
+            entry.run.method: np.interp(x, *_curve(entry, bits))
+            for entry in rivals
+            if bits in entry.lines
+        }
+        if not theirs:
+            continue
+        best = np.max(list(theirs.values()), axis=0)
+        led, looks = led + int((ours >= best).sum()), looks + len(x)
+        if not early and len(x) > 1:
+            second = max(theirs, key=lambda method: float(theirs[method][1]))
+            early = (
+                f"Early on, at {x[1]:,.0f} instances and {bits} bits, it has a "
+                f"{heading(line.rows[0]['curve_metric'])} of {brief(ours[1])}, the best other "
+                f"({method_name(second)}) {brief(theirs[second][1])}."
+            )
+    name = method_name(mine.run.method)
+    told = f"{name} leads the paper's methods at {led} of {looks} looks on the way."
+    sentences = [told, early, *_field(comparison, settings, [mine, *rivals])]
+    return Verdict(settings, led, looks, "looks", tuple(filter(None, sentences)), NEARLY_ALL)
+
+
+def _curve(entry: Entry, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    rows = entry.lines[bits].rows
+    metric = rows[0]["curve_metric"]
+    x = np.array([at["instances"] for at in rows[0]["curve"]], float)
+    return x, np.mean([[at[metric] for at in row["curve"]] for row in rows], axis=0)
+
+
+def _judge_ablation(comparison: Comparison, settings: str) -> Verdict | None:
+    """Judge where a part taken out makes the method worse, by more than the seeds' deviation."""
+    entries = list(comparison.entries(settings))
+    whole = next((entry for entry in entries if not entry.run.changes), None)
+    parts = [entry for entry in entries if entry.run.changes]
+    if whole is None or not parts:
+        return None
+    losses = [
+        loss
+        for metric, bits in comparison.columns
+        for part in parts
+        if (loss := _clear_loss(part, whole, metric, bits)) is not None
+    ]
+    sentences = []
+    for metric in comparison.experiment.metrics:
+        told = [
+            f"{', '.join(f'{k}={v}' for k, v in part.run.changes.items())} {signed(change)}"
+            for part in parts
+            if (change := _mean_change(part, whole, metric)) is not None
+        ]
+        if told:
+            sentences.append(f"{heading(metric)}, mean change over the lengths: {join(told)}.")
+    return Verdict(settings, sum(losses), len(losses), "comparisons", tuple(sentences))
+
+
+def _clear_loss(part: Entry, whole: Entry, metric: str, bits: int) -> bool | None:
+    """Say whether the part taken out costs more than the deviation; None if not measured."""
+    theirs, ours = part.mean(metric, bits), whole.mean(metric, bits)
+    if theirs is None or ours is None:
+        return None
+    deviations = [entry.lines[bits].std(metric) or 0.0 for entry in (part, whole)]
+    return ours - theirs > max(deviations)
+
+
+def _mean_change(part: Entry, whole: Entry, metric: str) -> float | None:
+    changes = [
+        theirs - ours
+        for bits in whole.lines
+        if (theirs := part.mean(metric, bits)) is not None
+        and (ours := whole.mean(metric, bits)) is not None
+    ]
+    return float(np.mean(changes)) if changes else None
+
+
+def closeness(comparison: Comparison) -> list[str]:
+    """Say how near the paper's numbers ours are, and where they are not; empty if none compare."""
+    cells = [
+        (difference, entry, metric, bits)
+        for entry in comparison.entries()
+        for metric, bits in comparison.columns
+        if (difference := comparison.difference(entry, metric, bits)) is not None
+    ]
+    if not cells:
+        return []
+    sizes = np.abs([round(cell[0], 3) for cell in cells])  # as they are shown
+    _, entry, metric, bits = cells[int(sizes.argmax())]
+    ours, paper = entry.mean(metric, bits), comparison.paper(entry.run, metric, bits)
+    return [
+        f"{(sizes <= NEAR).sum()} of {len(cells)} cells are within {brief(NEAR)} of the paper's "
+        f"and {(sizes <= NOT_FAR).sum()} within {brief(NOT_FAR)}; the median difference is "
+        f"{brief(float(np.median(sizes)))}.",
+        f"Farthest: {method_name(entry.run.method)}, {heading(metric)} at {bits} bits, "
+        f"{brief(ours)} against the paper's {brief(paper)}.",
+    ]
+
+
+def lead_sentence(comparison: Comparison) -> str:
+    """Tell in one sentence what was reproduced, and how close it is."""
+    experiment = comparison.experiment
+    metric, own = experiment.metrics[0], own_method(experiment)
+    name = method_name(own)
+    if not comparison.why_apart:
+        for entry in comparison.entries():
+            values = [
+                (ours, paper)
+                for bits in experiment.bits
+                if (ours := entry.mean(metric, bits)) is not None
+                and (paper := comparison.paper(entry.run, metric, bits)) is not None
+            ]
+            if entry.run.method == own and values:
+                ours, paper = np.mean(values, axis=0)
+                return (
+                    f"{comparison.data}: {name}'s mean {heading(metric)} over "
+                    f"{_count(len(values))} lengths is {brief(ours)}, the paper's {brief(paper)}."
+                )
+    for verdict in verdicts(comparison):
+        apart = comparison.why_apart.removeprefix(f"{comparison.data} ")
+        apart = f" ({apart})" if apart else ""
+        return (
+            f"{comparison.data}{apart}: what the paper says of {name} {verdict.words} with "
+            f"{verdict.settings} settings."
+        )
+    return ""
+
+
+def protocol_sentence(comparison: Comparison, lines: Sequence[Line] = ()) -> str:
+    """Say what was asked, searched and learned, and how often, in some lines or in all."""
+    lines = lines or list(comparison.lines())
+    row = lines[0].rows[0]
+    counts = sorted({len(line.rows) for line in lines})
+    seeds = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
+    told = (
+        f"{row['queries']:,} queries ({row['queries_per_class']} of each class), "
+        f"{row['database']:,} items searched, a stream of {row['stream']:,} instances seen once, "
+        f"{seeds} {'seed' if counts == [1] else 'seeds'}"
+    )
+    if row["split"] == "unseen":
+        told += "; a quarter of the classes is never learned, and only these are asked for"
+    return f"On {comparison.data}: {told}."
+
+
+def missing_sentence(comparison: Comparison) -> str:
+    """Name the runs of the experiment that have no rows; empty if all have."""
+    told = []
+    for settings in dict.fromkeys(run.settings for run in comparison.missing):
+        labels = [run.label for run in comparison.missing if run.settings == settings]
+        if settings not in comparison.settings:
+            told.append(f"all with {settings} settings")
+        else:
+            told.append(f"{'; '.join(labels)} with {settings} settings")
+    return f"No rows yet: {', and '.join(told)}." if told else ""
+
+
+def _lengths(bits: Sequence[int], comparison: Comparison) -> str:
+    if len(bits) == len(comparison.experiment.bits) > 1:
+        return f"at all {_count(len(bits))} lengths"
+    return f"at {join([str(b) for b in bits])} bits"
+
+
+def _count(number: int) -> str:
+    return NUMBERS[number] if number < len(NUMBERS) else str(number)
+
+
+def _ordinal(place: int) -> str:
+    return {1: "first", 2: "second", 3: "third"}.get(place, f"{place}th")

@@ -1,5 +1,0 @@
-"""A collection behind HTTP, for programs and for people; the client needs nothing but NumPy."""
-
-from streamhash.serve.client import Client
-
-__all__ = ["Client"]

@@ -1,0 +1,219 @@
+"""A collection over HTTP, with the verbs of one that is at hand."""
+
+import json
+import threading
+import time
+from collections.abc import Sequence
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streamhash.codes import Codes
+from streamhash.errors import InputError, ServiceError
+from streamhash.labels import as_numpy
+from streamhash.live import History, Item
+from streamhash.service.frames import TYPE, pack_frame, read_array, unpack_frame
+
+__all__ = ["Client"]
+
+IDLE = 2.0  # seconds after which a connection may have been closed by the other side
+
+
+class Client:
+    """A collection that ``streamhash serve`` serves.
+
+    The verbs and what they return are those of ``Collection``; vectors travel as raw numbers. Any
+    threads may share one object; it has a connection for each that calls at the same time. A
+    request that reads is sent once more when its connection broke; one that writes is not, as it
+    may have been done: repeat ``add`` with ``existing="skip"``.
+
+    Parameters
+    ----------
+    url : str
+        Such as ``http://127.0.0.1:8000``.
+    token : str
+        The read or the write token, if the service wants one.
+    timeout : float
+        Seconds to wait for an answer.
+    """
+
+    def __init__(self, url: str, token: str | None = None, *, timeout: float = 60.0) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InputError(f"Client: url={url!r} is no address; pass http://HOST:PORT.")
+        self.url, self._timeout = url, timeout
+        self._kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        self._address, self._prefix = (parts.hostname, parts.port), parts.path.rstrip("/")
+        self._token = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._idle: list[tuple[HTTPConnection, float]] = []  # with the time of its last use
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection, _ in idle:
+            connection.close()
+
+    # ------------------------------------------------------------------------------------- changes
+
+    def add(
+        self,
+        ids: Any,
+        X: ArrayLike,
+        y: Any = None,
+        *,
+        metadata: Sequence[Any] | None = None,
+        existing: str = "refuse",
+    ) -> int:
+        """Store items, and learn from those that have labels; return how many were stored."""
+        head = {
+            "ids": None if ids is None else _plain(ids),
+            "labels": None if y is None else _plain(y),
+            "metadata": None if metadata is None else [*metadata],
+            "existing": existing,
+        }
+        return int(self._raw("/api/items", head, X, read=False)["added"])
+
+    def label(self, ids: Any, y: Any) -> None:
+        """Give items that are there (other) labels, and learn from them."""
+        self._post("/api/labels", {"ids": _plain(ids), "labels": _plain(y)}, read=False)
+
+    def delete(self, ids: Any) -> None:
+        """Delete items."""
+        self._post("/api/items/delete", {"ids": _plain(ids)}, read=False)
+
+    def refresh(self, *, wait: bool = True) -> bool | None:
+        """Serve what has been learned; return if it changed, None if it still goes on."""
+        changed = self._post("/api/refresh", {"wait": wait}, read=False)["changed"]
+        return None if changed is None else bool(changed)
+
+    # ------------------------------------------------------------------------------------- reading
+
+    def search(
+        self, X: ArrayLike, k: int = 10, *, model: int | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[Any]]:
+        """Find the ``k`` nearest items of each vector: distances and ids, both (n, k)."""
+        head, content = self._frame("/api/search", {"k": int(k), "model": model}, X)
+        shape = head["shape"]
+        _, content = read_array(content, "uint8", [shape[0], head["code_bytes"]])
+        distances, content = read_array(content, "int32", shape)
+        if "ids" in head:
+            ids = np.empty(shape, object)
+            ids[:] = head["ids"]
+            return distances, ids
+        return distances, read_array(content, "int64", shape)[0]
+
+    def encode(self, X: ArrayLike) -> Codes:
+        """Return the codes of vectors by the model that serves."""
+        head, content = self._frame("/api/encode", {}, X)
+        return read_array(content, "uint8", head["shape"])[0]
+
+    def get(self, ids: Any) -> list[Item]:
+        """Return items by their ids, in that order."""
+        items = self._post("/api/items/get", {"ids": _plain(ids)}, read=True)["items"]
+        return [
+            Item(
+                item["id"],
+                np.array(item["vector"], np.float32),
+                item["label"],
+                item["metadata"],
+                None
+                if item["code"] is None
+                else np.frombuffer(bytes.fromhex(item["code"]), np.uint8),
+            )
+            for item in items
+        ]
+
+    def status(self) -> dict[str, Any]:
+        """Return how the collection does, as plain values."""
+        return dict(self._get("/api/status"))
+
+    def history(self) -> History:
+        """Return the refreshes, the alarms of drift, and quality over time."""
+        return History(**self._get("/api/history"))
+
+    def models(self) -> list[tuple[int, dict[str, Any]]]:
+        """Return the number and the facts of every model that serves or has served."""
+        return [(facts.pop("number"), facts) for facts in self._get("/api/models")]
+
+    # ---------------------------------------------------------------------------------- over HTTP
+
+    def _get(self, path: str) -> Any:
+        return json.loads(self._send("GET", path, None, {}, read=True))
+
+    def _post(self, path: str, body: Any, *, read: bool) -> Any:
+        headers = {"Content-Type": "application/json"}
+        return json.loads(self._send("POST", path, json.dumps(body).encode(), headers, read=read))
+
+    def _raw(self, path: str, head: dict[str, Any], X: ArrayLike, *, read: bool) -> Any:
+        headers = {"Content-Type": TYPE}
+        return json.loads(self._send("POST", path, _framed(head, X), headers, read=read))
+
+    def _frame(
+        self, path: str, head: dict[str, Any], X: ArrayLike
+    ) -> tuple[dict[str, Any], memoryview]:
+        headers = {"Content-Type": TYPE, "Accept": TYPE}
+        return unpack_frame(self._send("POST", path, _framed(head, X), headers, read=True))
+
+    def _send(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], *, read: bool
+    ) -> bytes:
+        for last in (False, True) if read else (True,):
+            connection = self._take()
+            try:
+                connection.request(method, self._prefix + path, body, {**headers, **self._token})
+                answer = connection.getresponse()
+                content = answer.read()
+            except (OSError, HTTPException) as error:
+                connection.close()
+                if last:
+                    raise ServiceError(
+                        0, "unreachable", f"{self.url}: no answer ({error!r}); see that it runs."
+                    ) from error
+            else:
+                with self._lock:
+                    self._idle.append((connection, time.monotonic()))
+                if answer.status < 400:
+                    return content
+                raise _refused(answer.status, content)
+        raise AssertionError
+
+    def _take(self) -> HTTPConnection:
+        """Return the connection used last, or a new one."""
+        with self._lock:
+            connection, used = self._idle.pop() if self._idle else (None, 0.0)
+        if connection is None:
+            return self._kind(*self._address, timeout=self._timeout)
+        if time.monotonic() - used > IDLE:
+            connection.close()  # it opens again by itself
+        return connection
+
+
+def _refused(status: int, content: bytes) -> ServiceError:
+    try:
+        error = json.loads(content)["error"]
+        return ServiceError(status, error["code"], error["message"])
+    except (ValueError, KeyError, TypeError):
+        return ServiceError(status, "unknown", f"the answer was {status} {content[:100]!r}.")
+
+
+def _framed(head: dict[str, Any], X: ArrayLike) -> bytes:
+    rows: NDArray[np.float32] = np.asarray(as_numpy(X), np.float32)
+    if rows.ndim != 2:
+        raise InputError(f"Client: X came with shape {rows.shape}; pass one row an item.")
+    return pack_frame({**head, "shape": [*rows.shape]}, rows)
+
+
+def _plain(values: Any) -> list[Any]:
+    values = as_numpy(values)
+    return list(values.tolist() if hasattr(values, "tolist") else values)

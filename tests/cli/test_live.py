@@ -1,0 +1,446 @@
+"""The verbs of a live collection, on real files and with real second processes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from command_line import refused, run
+from streamhash.lab.datasets import load_data
+from streamhash.live import Collection
+
+pytest.importorskip("lance", reason="Lance is not installed")
+
+PROGRAM = Path(sys.executable).with_name("streamhash")
+N = 600
+
+
+def live(*words, **options):
+    result = run("live", *words, **options)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    """A folder with the digits in files."""
+    folder = tmp_path_factory.mktemp("digits")
+    for ending in ("jsonl", "csv", "npz"):
+        result = run("data", "write", "digits", "--out", folder / f"digits.{ending}")
+        assert result.stdout == f"1,797 rows of digits are in {folder / f'digits.{ending}'}.\n"
+    data = load_data("digits")
+    np.save(folder / "some.npy", data.X[:N])
+    np.save(folder / "some-labels.npy", data.y[:N])
+    lines = (folder / "digits.jsonl").read_text().splitlines(keepends=True)
+    (folder / "some.jsonl").write_text("".join(lines[:N]))
+    (folder / "queries.jsonl").write_text("".join(lines[1500:1503]))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory, digits):
+    """A collection to read from."""
+    path = tmp_path_factory.mktemp("shelf") / "shelf"
+    live("create", path, "--bits", 32)
+    live("add", path, digits / "some.jsonl")
+    return path
+
+
+@pytest.fixture
+def fresh(tmp_path):
+    """A collection to write to."""
+    path = tmp_path / "fresh"
+    live("create", path, "--bits", 16, "--method", "lsh")
+    return path
+
+
+def contents(path):
+    """Ids, vectors, labels and metadata of all items."""
+    with Collection.open(path, read_only=True) as items:
+        batches = [*items.scan()]
+    ids = [i for batch in batches for i in batch.ids.tolist()]
+    vectors = [row for batch in batches for row in batch.vectors.tolist()]
+    labels = [label for batch in batches for label in batch.labels]
+    return ids, vectors, labels, [m for batch in batches for m in batch.metadata]
+
+
+def test_create_says_what_was_made(tmp_path):
+    path = tmp_path / "shelf"
+    assert live("create", path, "--set", "batch_size=100", "--refresh", "manual") == (
+        f"{path} is an empty collection: SDOH, 64 bits. Go on with streamhash live add.\n"
+    )
+    status = json.loads(live("status", path, "--json"))
+    assert (status["items"], status["bits"], status["refresh"]["policy"]) == (0, 64, "manual")
+    refused(
+        run("live", "create", path),
+        f"{path}: there is a collection already; open it, or choose another path.",
+    )
+    refused(
+        run("live", "create", tmp_path / "other", "--refresh", "often"),
+        'Collection.create: refresh=\'often\' must be "gain", "gain=BITS", "manual", or a '
+        "number of items from 1 up.",
+    )
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("ending", ["csv", "npz", "parquet", "name"])
+def test_every_form_stores_the_same_items(digits, tmp_path, ending):
+    wanted, got = tmp_path / "wanted", tmp_path / "got"
+    for path in (wanted, got):
+        live("create", path, "--method", "lsh", "--bits", 8)
+    live("add", wanted, digits / "digits.jsonl")
+    source = digits / f"digits.{ending}"
+    if ending == "parquet":
+        source = tmp_path / "digits.parquet"
+        live("export", wanted, "--to", source, "--vectors")
+    elif ending == "name":
+        source = "digits"
+    assert live("add", got, source) == (
+        f"1,797 items added to {got}; 1,797 in all; model 1 serves.\n"
+    )
+    ids, vectors, labels, _ = contents(got)
+    wanted_ids, wanted_vectors, wanted_labels, _ = contents(wanted)
+    assert (ids, labels) == (wanted_ids, wanted_labels)
+    np.testing.assert_array_equal(vectors, wanted_vectors)
+
+
+def test_vectors_alone_are_numbered_on_or_from_a_number(digits, fresh):
+    words = ("add", fresh, digits / "some.npy", "--labels", digits / "some-labels.npy")
+    live(*words, "--batch", 250)
+    assert f"{N:,} items added" in live(*words)
+    ids, _, labels, _ = contents(fresh)
+    assert ids == [*range(2 * N)]
+    assert labels == load_data("digits").y[:N].tolist() * 2
+    refused(
+        run("live", *words, "--existing", "skip"),
+        "add: the items have no ids, so nobody can tell which are there already; pass "
+        "--first-id N as when they were added first, or leave out --existing.",
+    )
+    stored = live(*words, "--existing", "skip", "--first-id", N + 100)
+    assert stored.startswith(f"100 items added to {fresh}; 500 were there; 1,300 in all; ")
+
+
+def test_columns_can_be_named(fresh, tmp_path):
+    file = tmp_path / "my.csv"
+    file.write_text("name,kind,page,a,b\nx,cat,4,1,2\ny,,5,3,4\n")
+    live(
+        "add",
+        fresh,
+        file,
+        *("--id-column", "name", "--label-column", "kind"),
+        *("--metadata-columns", "page"),
+    )
+    assert contents(fresh) == (
+        ["x", "y"],
+        [[1, 2], [3, 4]],
+        ["cat", None],
+        [{"page": "4"}, {"page": "5"}],
+    )
+
+
+def test_items_come_from_standard_input(digits, fresh):
+    lines = (digits / "some.jsonl").read_text()
+    live("add", fresh, "-", "--batch", 100, input=lines)
+    text = (digits / "digits.csv").read_text().splitlines(keepends=True)
+    added = live(
+        "add", fresh, "-", "--format", "csv", "--existing", "skip", input="".join(text[: N + 11])
+    )
+    assert added == f"10 items added to {fresh}; 600 were there; 610 in all; model 1 serves.\n"
+
+
+def test_a_file_with_a_fault_changes_nothing(digits, fresh, tmp_path):
+    good = (digits / "some.jsonl").read_text().splitlines()
+    vector = json.loads(good[0])["vector"]
+    faults = {
+        '{"id": 700, "vector": [1, 2]}': "is not a list of 64 numbers",
+        json.dumps({"id": 5, "vector": vector}): "add: id 5 came twice; pass each id once.",
+        json.dumps({"id": "a", "vector": vector}): "add: ids are whole numbers and strings",
+        json.dumps({"id": 700, "vector": vector, "label": 0.5}): "y holds 0.5",
+        json.dumps({"id": 700, "vector": [float("nan"), *vector[1:]]}): "NaN, infinite or too",
+        '{"id": 700': "line 601 of",
+    }
+    for line, message in faults.items():
+        file = tmp_path / "bad.jsonl"
+        file.write_text("\n".join([*good, line]))
+        result = run("live", "add", fresh, file, "--batch", 100)
+        assert (result.exit_code, result.stdout) == (2, ""), line
+        assert message in result.stderr
+        assert result.stderr.count("\n") == 1
+    assert contents(fresh) == ([], [], [], [])
+
+
+def test_standard_input_says_what_was_stored_before_a_fault(digits, fresh):
+    good = (digits / "some.jsonl").read_text().splitlines()
+    result = run("live", "add", fresh, "-", "--batch", 100, input="\n".join([*good[:250], "{"]))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "streamhash: read_items: line 251 of standard input is not JSON (Expecting property name "
+        "enclosed in double quotes, column 2); write one whole object a line. The 200 items before "
+        "are stored; mend it, and add the rest.\n"
+    )
+    ids, *_ = contents(fresh)
+    assert ids == [*range(200)]
+
+
+def test_search_prints_a_table_or_json(digits, shelf):
+    lines = live("search", shelf, digits / "queries.jsonl", "-k", 2).split("\n")
+    assert lines[1].split() == ["query", "rank", "id", "distance", "label"]
+    assert len(lines[3].split()) == 5
+    answers = json.loads(live("search", shelf, digits / "queries.jsonl", "-k", 5, "--json"))
+    assert [answer["query"] for answer in answers] == [1500, 1501, 1502]
+    data = load_data("digits")
+    with Collection.open(shelf, read_only=True) as items:
+        distances, ids = items.search(data.X[1500:1503], 5)
+    assert [answer["items"] for answer in answers] == ids.tolist()
+    assert [answer["distances"] for answer in answers] == distances.tolist()
+    assert [answer["labels"] for answer in answers] == data.y[ids].tolist()
+    piped = live(
+        "search", shelf, "-", "-k", 5, "--json", input=(digits / "queries.jsonl").read_text()
+    )
+    assert json.loads(piped) == answers
+    np.save(digits / "queries.npy", data.X[1500:1503])
+    rows = json.loads(live("search", shelf, digits / "queries.npy", "-k", 5, "--json"))
+    assert [answer["query"] for answer in rows] == [0, 1, 2]
+
+
+def test_search_for_an_item_leaves_it_out(shelf):
+    (answer,) = json.loads(live("search", shelf, "--id", 7, "-k", 3, "--json"))
+    assert answer["query"] == 7
+    assert len(answer["items"]) == 3
+    assert 7 not in answer["items"]
+    refused(
+        run("live", "search", shelf),
+        "search: pass QUERIES, a file of vectors or -, or --id ITEM.",
+    )
+    refused(
+        run("live", "search", shelf, "--id", "none"),
+        "Collection.get: id 'none' is not in this collection; ask `id in collection` first, or "
+        "add it.",
+    )
+
+
+def test_get_prints_items(shelf):
+    assert [line.split()[:2] for line in live("get", shelf, 7, 0).splitlines()[3:5]] == [
+        ["7", "7"],
+        ["0", "0"],
+    ]
+    (item,) = json.loads(live("get", shelf, 7, "--json"))
+    assert (item["id"], item["label"], item["metadata"]) == (7, 7, None)
+    assert len(item["code"]) == 32
+    np.testing.assert_array_equal(item["vector"], load_data("digits").X[7])
+
+
+def test_labels_come_later(digits, fresh, tmp_path):
+    rows = [json.loads(line) for line in (digits / "some.jsonl").read_text().splitlines()]
+    bare = "".join(json.dumps({"id": r["id"], "vector": r["vector"]}) + "\n" for r in rows)
+    live("add", fresh, "-", input=bare)
+    file = tmp_path / "labels.csv"
+    file.write_text("id,label\n" + "".join(f"{r['id']},{r['label']}\n" for r in rows[:300]))
+    assert live("label", fresh, file, "--batch", 70) == (
+        "300 items labelled; 300 of 600 have labels.\n"
+    )
+    assert live("label", fresh, "--id", 400, "--label", "four") == (
+        "1 items labelled; 301 of 600 have labels.\n"
+    )
+    (item,) = json.loads(live("get", fresh, 400, "--json"))
+    assert item["label"] == "four"
+    file.write_text("id,label\n1,9\n9999,1\n")
+    refused(
+        run("live", "label", fresh, file, "--batch", 1),
+        "label: id 9999 is not in this collection; add it first.",
+    )
+    _, _, labels, _ = contents(fresh)
+    assert labels[1] == rows[1]["label"]
+    file.write_text("id,kind\n1,9\n")
+    refused(
+        run("live", "label", fresh, file), f"label: {file} has no labels; pass --label-column NAME."
+    )
+    refused(
+        run("live", "label", fresh, "--id", "4"),
+        "label: pass a FILE with ids and labels, or --id ITEM --label LABEL.",
+    )
+
+
+def test_delete_takes_all_or_none(digits, fresh, tmp_path):
+    live("add", fresh, digits / "some.jsonl")
+    assert live("delete", fresh, 1, 2) == "2 items deleted; 598 are left.\n"
+    (tmp_path / "ids").write_text("3\n4\n")
+    live("delete", fresh, "--ids", tmp_path / "ids")
+    assert live("delete", fresh, "--ids", "-", input="5\n") == "1 items deleted; 595 are left.\n"
+    refused(
+        run("live", "delete", fresh, 6, 1),
+        "Collection.delete: id 1 is not in this collection; ask `id in collection` first, or add "
+        "it.",
+    )
+    assert json.loads(live("get", fresh, 6, "--json"))[0]["id"] == 6
+    refused(run("live", "delete", fresh), "delete: no ids came; pass some, or --ids FILE.")
+
+
+def test_status_is_a_page_and_json(shelf, tmp_path):
+    page = live("status", shelf)
+    for part in ("Items", "Models", "Quality", "Refresh", "Codes"):
+        assert f"\n{part}" in f"\n{page}"
+    assert "600, of 10 classes" in page
+    assert "worth it now?" in page
+    strip = next(line for line in page.splitlines() if "0 to 31" in line).split()[-1]
+    assert len(strip) == 32
+    assert set(strip) <= set("▁▂▃▄▅▆▇█")
+    with Collection.open(shelf, read_only=True) as items:
+        status = items.status()
+    told = json.loads(live("status", shelf, "--json"))
+    del told["disk_bytes"], status["disk_bytes"]  # a lease of a reader more or less
+    assert told == status
+    live("create", tmp_path / "empty")
+    assert "none yet: nothing can be searched" in live("status", tmp_path / "empty")
+
+
+def test_refresh_tells_what_it_did_and_history_keeps_it(digits, tmp_path):
+    path = tmp_path / "shelf"
+    live("create", path, "--bits", 32, "--refresh", "manual")
+    live("add", path, digits / "some.jsonl", "--batch", 200)
+    live("add", path, digits / "digits.jsonl", "--existing", "skip")
+    assert "worth it now?" in live("status", path)
+    told = live("refresh", path, "--jobs", 1)
+    assert told.startswith("Model 2 serves 1,797 items, of 1,797 learned ones, after ")
+    assert told.endswith("of all bits changed.\n")
+    assert live("refresh", path) == ("Model 2 serves all that has been learned: nothing to do.\n")
+    table = live("history", path)
+    assert table.index("model 1 serves") < table.index("model 2 serves")
+    happened = json.loads(live("history", path, "--json"))
+    assert [event["model"] for event in happened["refreshes"]] == [1, 2]
+    assert happened["series"]
+
+
+def test_refresh_by_two_processes_gives_the_same_codes(tmp_path):
+    data = load_data("digits")
+    X = np.tile(data.X, (4, 1)) + np.repeat(np.arange(4), len(data.X))[:, None] / 16
+    np.savez(tmp_path / "many.npz", X=X.astype(np.float32), y=np.tile(data.y, 4))
+    codes = []
+    for jobs in (1, 2):
+        path = tmp_path / f"shelf{jobs}"
+        live("create", path, "--bits", 32, "--refresh", "manual")
+        live("add", path, tmp_path / "many.npz")
+        if jobs == 1:
+            told = live("refresh", path)
+        else:
+            words = [str(PROGRAM), "live", "refresh", str(path), "--jobs", str(jobs)]
+            told = subprocess.run(
+                words, capture_output=True, text=True, timeout=120, check=True
+            ).stdout
+        assert told.startswith("Model 2 serves 7,188 items")
+        with Collection.open(path, read_only=True) as items:
+            codes.append(np.concatenate([batch.codes for batch in items.scan(vectors=False)]))
+    np.testing.assert_array_equal(*codes)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "npz", "faiss"])
+def test_export_writes_what_the_library_writes(shelf, tmp_path, ending):
+    if ending == "faiss":
+        pytest.importorskip("faiss", reason="faiss is not installed")
+    file = tmp_path / f"items.{ending}"
+    assert live("export", shelf, "--to", file) == f"600 items are in {file}.\n"
+    with Collection.open(shelf, read_only=True) as items:
+        items.export(tmp_path / f"same.{ending}")
+    assert file.read_bytes() == (tmp_path / f"same.{ending}").read_bytes()
+
+
+def test_export_of_names_puts_them_beside_the_index(fresh, tmp_path):
+    pytest.importorskip("faiss", reason="faiss is not installed")
+    live(
+        "add",
+        fresh,
+        "-",
+        "--batch",
+        5,
+        input="".join(f'{{"id": "n{i}", "vector": [{i}, 1]}}\n' for i in range(300)),
+    )
+    file = tmp_path / "items.faiss"
+    assert live("export", fresh, "--to", file) == (
+        f"300 items are in {file}. Their ids are in {file}.ids.json.\n"
+    )
+    assert json.loads((tmp_path / "items.faiss.ids.json").read_text())[:2] == ["n0", "n1"]
+
+
+@pytest.mark.parametrize("verb", [["status"], ["add", "x.npy"], ["search", "--id", "1"]])
+def test_no_collection(tmp_path, verb):
+    refused(
+        run("live", verb[0], tmp_path / "none", *verb[1:]),
+        f"{tmp_path / 'none'}: there is no collection here; make one with Collection.create or "
+        "`streamhash live create`.",
+    )
+    assert not (tmp_path / "none").exists()
+
+
+def program(*words, **options):
+    return subprocess.Popen([str(PROGRAM), "live", *map(str, words)], text=True, **options)
+
+
+def test_others_read_while_one_writes_and_nobody_else_writes(digits, fresh):
+    lines = (digits / "some.jsonl").read_text().splitlines(keepends=True)
+    writer = program(
+        "add", fresh, "-", "--batch", 300, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        writer.stdin.write("".join(lines[:300]))
+        writer.stdin.flush()
+        _wait_for(fresh, 300)
+        assert json.loads(live("search", fresh, "--id", 7, "-k", 1, "--json"))[0]["items"]
+        result = run("live", "delete", fresh, 1)
+        refused(
+            result,
+            f"{fresh}: process {writer.pid} is writing to this collection; close it there, or "
+            "open it here with read_only=True.",
+        )
+        out, _ = writer.communicate("".join(lines[300:]), timeout=60)
+        assert out == f"600 items added to {fresh}; 600 in all; model 1 serves.\n"
+    finally:
+        writer.kill()
+        writer.wait()
+
+
+def test_a_killed_add_goes_on_where_it_was(digits, fresh):
+    lines = (digits / "some.jsonl").read_text().splitlines(keepends=True)
+    writer = program("add", fresh, "-", "--batch", 100, stdin=subprocess.PIPE)
+    writer.stdin.write("".join(lines[:250]))
+    writer.stdin.flush()
+    try:
+        _wait_for(fresh, 200)
+    finally:
+        os.kill(writer.pid, signal.SIGKILL)
+        writer.stdin.close()
+        writer.wait()
+    assert live("add", fresh, digits / "some.jsonl", "--existing", "skip") == (
+        f"400 items added to {fresh}; 200 were there; 600 in all; model 1 serves.\n"
+    )
+    ids, *_ = contents(fresh)
+    assert ids == [*range(N)]
+
+
+def _wait_for(path, n):
+    """Wait until another process has stored so many items."""
+    end = time.monotonic() + 60
+    with Collection.open(path, read_only=True) as items:
+        while len(items) < n:
+            assert time.monotonic() < end, "the writer stored too little"
+            time.sleep(0.05)
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\n"
+        "from streamhash.cli import app\n"
+        "sys.argv = ['streamhash', 'live', 'add', '--help']\n"
+        "try: app()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'lance', 'pyarrow', 'sklearn', 'rich'} & set(sys.modules)\n"
+        "sys.stderr.write(repr(heavy))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "set()"
+    assert "--first-id" in done.stdout

@@ -1,0 +1,109 @@
+"""Documents that cannot rot: their examples run, their tables are those of the rows."""
+
+import doctest
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from streamhash.hashers import METHODS
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def blocks(text, language):
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+@pytest.fixture
+def empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_readme_example_prints_what_it_says(empty_folder):
+    (example,) = blocks(README, "python")
+    test = doctest.DocTestParser().get_doctest(example, {}, "README.md", "README.md", 0)
+    assert len(test.examples) > 8
+    report = []
+    results = doctest.DocTestRunner().run(test, out=report.append)
+    assert results.failed == 0, "".join(report)
+    assert (empty_folder / "digits.streamhash").exists()
+
+
+def test_the_commands_of_the_readme_run(empty_folder):
+    commands = [
+        line.removeprefix("$ ")
+        for block in blocks(README, "console")
+        for line in block.splitlines()
+        if line.startswith("$ ")
+    ]
+    assert len(commands) == 10
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for command in commands:
+        done = subprocess.run(
+            command.split(), capture_output=True, text=True, env={**os.environ, "PATH": path}
+        )
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        assert done.stdout.strip()
+    assert (empty_folder / "codes.npy").exists()
+
+
+def test_the_method_of_the_contributing_page_keeps_the_contract():
+    (example,) = blocks((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), "python")
+    names = {"__name__": "contributing"}
+    exec(example, names)
+    assert names["MeanSigns"].__mro__[1].__name__ == "OnlineHasher"
+
+
+def test_tables_are_those_of_the_rows():
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "docs" / "rebuild.py"), "--check"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, f"run python docs/rebuild.py: {done.stdout}{done.stderr}"
+
+
+def test_the_chart_of_search_reads_every_ratio(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    from charts import read_search
+
+    text = (ROOT / "results" / "benchmarks" / "search.txt").read_text(encoding="utf-8")
+    measured = read_search(text)
+    assert len(measured) == len(re.findall(r"\([\d.]+\)$", text, re.MULTILINE)) > 40
+    faiss = {one[:4] for one in measured if one.peer == "faiss"}
+    assert faiss == {one[:4] for one in measured if one.peer == "streamhash"}
+    assert all(one.ratio == 1 for one in measured if one.peer == "streamhash")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document):
+    for target in re.findall(r"\]\(([^)#]+)", document.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_has_its_page_and_its_row_in_the_readme(name):
+    assert (ROOT / "docs" / "methods" / f"{name}.md").exists()
+    assert f"docs/methods/{name}.md" in README
+    method = METHODS[name]
+    assert method.reference
+    assert str(method.year) in method.reference
+    assert method.__doc__
+
+
+def test_make_has_the_two_commands():
+    make = shutil.which("make")
+    assert make
+    for target in ("demo", "test"):
+        done = subprocess.run([make, "-n", target], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert f"make {target}" in README

@@ -1,0 +1,43 @@
+"""The documents of the service: their commands run, and they leave nothing out."""
+
+import json
+import re
+import shutil
+import subprocess
+import urllib.request
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from streamhash.service.limits import Limits
+
+DOCS = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def url(start_service, make_digits):
+    return start_service("serve", make_digits(300)).url
+
+
+def test_the_commands_run(url):
+    if shutil.which("curl") is None:
+        pytest.skip("there is no curl")
+    commands = re.findall(r"^\$ (curl .*)$", DOCS, re.MULTILINE)
+    assert len(commands) == 9
+    for command in commands:
+        words = command.replace("http://127.0.0.1:8000", url)
+        words = words.replace("--json", "-H 'Content-Type: application/json' -d")  # of curl 7.82
+        done = subprocess.run(["bash", "-c", f"{words} -s"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert "error" not in json.loads(done.stdout), f"{command}: {done.stdout}"
+
+
+def test_every_address_and_limit_is_documented(url):
+    with urllib.request.urlopen(f"{url}/openapi.json", timeout=30) as answer:
+        document = json.load(answer)
+    for path, operations in document["paths"].items():
+        for method in operations:
+            assert f"`{method.upper()} {path.replace('{id}', 'ID')}" in DOCS
+    for field in fields(Limits):
+        assert f"`{field.name}`" in DOCS

@@ -1,0 +1,406 @@
+"""Results beside a paper's: groups, places, differences, verdicts, and the four files of a report.
+
+The rows are made up: a real row of the digits, with the facts of an experiment put in.
+"""
+
+import csv
+import io
+import re
+from functools import cache
+from html.parser import HTMLParser
+
+import pytest
+from typer.testing import CliRunner
+
+from streamhash.cli import app
+from streamhash.errors import InputError
+from streamhash.lab import (
+    append_row,
+    comparison_markdown,
+    read_experiment,
+    report_markdown,
+    run_cell,
+    sort_rows,
+    summarise,
+    write_report,
+)
+from streamhash.lab.report.comparison import compare, compare_all, own_method, papers_methods
+from streamhash.lab.report.comparison_page import _tint
+from streamhash.lab.report.latex import escape_latex, latex_tables
+from streamhash.lab.report.results_csv import CSV_FIELDS, results_csv
+from streamhash.lab.report.verdicts import (
+    closeness,
+    lead_sentence,
+    missing_sentence,
+    protocol_sentence,
+    verdicts,
+)
+
+PRECISIONS = ("precision@1", "precision@10", "precision@50", "precision@100")
+VALUES = {"sdoh": 0.8, "hcoh": 0.7, "mihash": 0.75, "hmoh": 0.85}  # hmoh: not in the paper
+
+
+@cache
+def real_row():
+    return run_cell("lsh", "digits", 16, 0, stream=400, checkpoints=3)
+
+
+def made(method, n_bits, seed, value, *, settings="published", changes=None, **more):
+    changes = changes or {}
+    metric = more.get("curve_metric", "map")
+    names = ("map", "map@1000", "precision@h2", "auc", *PRECISIONS)
+    return {
+        **real_row(),
+        "method": method,
+        "settings": settings,
+        "changes": changes,
+        "parameters": {"n_bits": n_bits, "random_state": seed, "rate": 0.5, **changes},
+        "data": "mnist",
+        "n_bits": n_bits,
+        "seed": seed,
+        "stream": 20_000,
+        "queries_per_class": 100,
+        "checkpoints": 10,
+        "metrics": dict.fromkeys(names, value),
+        "curve": [{"instances": 2000 * i, metric: value * i / 10} for i in range(1, 11)],
+        "command": f"streamhash bench --method {method} --bits {n_bits} --first-seed {seed}",
+        **more,
+    }
+
+
+def made_table(values=VALUES, bits=(32, 64), **more):
+    return [
+        made(method, k, seed, value + 0.01 * seed, **more)
+        for method, value in values.items()
+        for k in bits
+        for seed in (0, 1)
+    ]
+
+
+def compared(rows, name="mnist-table", data="mnist"):
+    return compare(read_experiment(name), summarise(rows), data)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return compared(made_table())
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    released = [made("osh", 32, 0, 0.13, changes={"state": "released"})]
+    write_report([*made_table(), *released], folder, command="streamhash report x")
+    return folder
+
+
+def test_the_paper_is_about_its_last_method():
+    experiment = read_experiment("mnist-curve")  # which prints no numbers itself
+    assert len(papers_methods(experiment.paper)) == 8
+    assert own_method(experiment) == "sdoh"
+
+
+def test_published_lines_of_the_paper_stand_apart_from_the_others(table):
+    titles = {group.title: [e.run.method for e in group.entries] for group in table.groups}
+    assert titles == {
+        "Published settings: the paper's methods": ["mihash", "hcoh", "sdoh"],
+        "Published settings: others and variants": ["hmoh"],
+    }
+    assert "all with tuned settings" in missing_sentence(table)
+    assert "BSODH" in missing_sentence(table)
+
+
+def test_places_go_by_what_is_shown_and_one_alone_has_none(table):
+    papers, others = table.groups
+    places = {e.run.method: papers.place(e, "map", 32) for e in papers.entries}
+    assert places == {"sdoh": 1, "mihash": 2, "hcoh": 0}
+    assert papers.place(papers.entries[0], "map", 48) == 0  # not measured
+    assert others.place(others.entries[0], "map", 32) == 0
+    even = compared(made_table({"sdoh": 0.8, "hcoh": 0.80001, "mihash": 0.7})).groups[0]
+    assert [even.place(e, "map", 32) for e in even.entries] == [2, 1, 1]
+
+
+def test_differences_are_ours_minus_the_papers_for_its_own_lines_only(table):
+    sdoh = next(e for e in table.entries() if e.run.method == "sdoh")
+    hmoh = next(e for e in table.entries() if e.run.method == "hmoh")
+    assert table.difference(sdoh, "map", 32) == pytest.approx(0.805 - 0.814)
+    assert table.difference(sdoh, "map", 48) is None
+    assert table.difference(hmoh, "map", 32) is None
+    kept, released = (
+        made("osh", 32, 0, 0.5),
+        made("osh", 32, 0, 0.13, changes={"state": "released"}),
+    )
+    osh = compared([kept, released])
+    by_changes = {bool(e.run.changes): osh.difference(e, "map", 32) for e in osh.entries()}
+    assert by_changes == {True: pytest.approx(0.0), False: None}
+
+
+def test_what_stands_in_shows_the_papers_value_and_no_difference():
+    rows = made_table(data="cifar10-features", settings="tuned")
+    stand_in = compared(rows, "cifar10-table", "cifar10-features")
+    sdoh = next(e for e in stand_in.entries() if e.run.method == "sdoh")
+    assert stand_in.paper(sdoh.run, "map", 32) == 0.765
+    assert stand_in.difference(sdoh, "map", 32) is None
+    assert stand_in.why_apart == "cifar10-features stands in for cifar10-vgg16"
+    assert closeness(stand_in) == []
+    assert lead_sentence(stand_in) == (
+        "cifar10-features (stands in for cifar10-vgg16): what the paper says of SDOH holds in 4 "
+        "of 4 columns with tuned settings."
+    )
+
+
+def test_verdicts_name_places_leaders_and_outsiders(table):
+    (verdict,) = verdicts(table)
+    assert (verdict.kind, verdict.words) == ("yes", "holds in 4 of 4 columns")
+    assert "mAP: SDOH is first at 32 and 64 bits." in verdict.sentences
+    assert verdict.sentences[-2].startswith("No rows with published settings yet: OKH, SketchHash")
+    assert verdict.sentences[-1] == (
+        "Not a line of the paper, and ahead of SDOH: HMOH in 4 of 4 columns."
+    )
+    (beaten,) = verdicts(compared(made_table({**VALUES, "sdoh": 0.72})))
+    assert (beaten.kind, beaten.words) == ("no", "does not hold in any of 4 columns")
+    assert beaten.sentences[0] == "mAP: SDOH is second at 32 and 64 bits (MIHash leads by .030)."
+    assert verdicts(compared(made_table({"hcoh": 0.7, "mihash": 0.6}))) == []
+
+
+def test_a_column_that_the_paper_does_not_claim_is_not_counted():
+    rows = made_table(VALUES, (128,), data="cifar10-vgg16")
+    (verdict,) = verdicts(compared(rows, "cifar10-table", "cifar10-vgg16"))
+    assert verdict.cases == 1  # Precision@H2 at 128 bits is BSODH's in the paper
+
+
+def test_curves_and_areas_are_judged_too():
+    rows = made_table()
+    (curve,) = verdicts(compared(rows, "mnist-curve"))
+    assert curve.words == "holds at 20 of 20 looks"
+    assert "at 4,000 instances and 32 bits, it has a mAP of .161" in curve.sentences[1]
+    (area,) = verdicts(compared(rows, "mnist-auc"))
+    assert "On average it is +6.6 % from the best of the others." in area.sentences
+
+
+def test_an_ablation_compares_the_whole_with_its_parts():
+    plain = [made("sdoh", 32, 0, 0.7, changes={"label_distribution": "plain"})]
+    (verdict,) = verdicts(compared([*made_table(), *plain], "mnist-ablation"))
+    assert verdict.words == "holds in 2 of 2 comparisons"
+    near = [
+        made("sdoh", 32, seed, value, changes={"label_distribution": "plain"})
+        for seed, value in ((0, 0.7), (1, 0.9))  # worse on average, but not by the deviation
+    ]
+    (other,) = verdicts(compared([*made_table(), *near], "mnist-ablation"))
+    assert other.kind == "no"
+    assert verdict.sentences[0] == (
+        "mAP, mean change over the lengths: label_distribution=plain −.105."
+    )
+
+
+def test_closeness_counts_differences_as_they_are_shown(table):
+    near, farthest = closeness(table)
+    assert near.startswith("3 of 12 cells are within .020 of the paper's and 7 within .050;")
+    assert farthest == ("Farthest: HCOH, P@H2 at 32 bits, .705 against the paper's .826.")
+    assert (
+        lead_sentence(table) == "mnist: SDOH's mean mAP over two lengths is .805, the paper's .808."
+    )
+    assert [_tint(d) for d in (0.0204, 0.021, -0.06, -0.2)] == [
+        "",
+        ' class="up1"',
+        ' class="down2"',
+        ' class="down3"',
+    ]
+
+
+def test_the_protocol_is_told_from_the_rows(table):
+    assert protocol_sentence(table) == (
+        "On mnist: 300 queries (100 of each class), 1,497 items searched, a stream of 20,000 "
+        "instances seen once, 2 seeds."
+    )
+
+
+def test_a_quick_look_is_said_loudly_and_not_compared(tmp_path):
+    rows = [{**row, "stream": 2000, "checkpoints": 3} for row in made_table(bits=(32,))]
+    contents = sort_rows(rows)
+    assert {c.experiment.is_quick for c in contents.comparisons} == {True}
+    text = report_markdown(contents)
+    assert "**No differences from the paper are taken: a quick look learns from" in text
+    page = write_report(rows, tmp_path, command="c", figures=False).read_text(encoding="utf-8")
+    assert "A quick look, not a reproduction: it learns from 2,000 instances only." in page
+    assert "<i>" not in page[: page.index("How this was made")]
+    both = sort_rows([*rows, *made_table()])  # the whole run counts
+    assert not any(c.experiment.is_quick for c in both.comparisons)
+    assert {line.rows[0]["stream"] for line in both.rest} == {2000}
+
+
+def test_no_row_is_lost_in_silence():
+    trials = [{**row, "split": "validation", "test_seeds": 3} for row in made_table()[:3]]
+    other = [made("lsh", 32, 0, 0.3, data="digits")]
+    again = made_table()[:1]
+    contents = sort_rows([*made_table(), *trials, *other, *again])
+    assert contents.account() == (
+        "21 rows: 16 in experiments of a paper, 1 by data set and code length, 3 left out as "
+        "trials of a search for settings and 1 left out as their cells have later rows."
+    )
+    with_trials_only = sort_rows(trials)
+    assert not with_trials_only.has_lines
+
+
+def test_a_default_line_alone_is_no_comparison_and_keeps_its_company():
+    rows = made_table({"sdoh": 0.8, "lsh": 0.3}, settings="default")
+    contents = sort_rows(rows)
+    assert contents.comparisons == ()
+    assert len(contents.rest) == 4
+    plain = [made("sdoh", 32, 0, 0.7, settings="default", changes={"label_distribution": "plain"})]
+    contents = sort_rows([*rows, *plain])
+    assert [c.name for c in contents.comparisons] == ["mnist-ablation"]
+    assert [line.method for line in contents.rest if line.n_bits == 64] == ["sdoh", "lsh"]
+    assert contents.account().startswith("9 rows: 5 in experiments of a paper and 4 by data")
+
+
+def test_markdown_marks_the_best_two_and_dashes_what_is_missing():
+    experiment, lines = read_experiment("mnist-table"), summarise(made_table())
+    text = comparison_markdown(experiment, lines, "mnist", "published")
+    assert "| SDOH | **0.805 ± 0.007** (0.814) | – (0.799) | **0.805 ± 0.007** (0.802) |" in text
+    assert "| MIHash | <u>0.755 ± 0.007</u> (0.744) |" in text
+    assert "| HMOH | 0.855 ± 0.007 | – | 0.855 ± 0.007 | – |" in text
+    assert text.count("| --- |") == 2
+    assert comparison_markdown(experiment, lines, "mnist", "tuned") == ""
+
+
+def test_latex_has_the_papers_form():
+    rows = [*made_table(), made("osh", 32, 0, 0.13, changes={"state": "released"})]
+    text = latex_tables(compare_all(summarise(rows)))
+    assert text.count(r"\begin{table*}") == text.count(r"\end{table*}") > 1
+    assert text.count("{") == text.count("}")
+    assert text.isascii()
+    for part in re.findall(r"\\begin\{tabular\}.*?\\end\{tabular\}", text, re.DOTALL):
+        form = re.search(r"\{tabular\}\{([c|]+)\}", part)[1]
+        rows_of_it = [line for line in part.splitlines() if line.endswith(r"\\")]
+        spans = [sum(map(int, re.findall(r"multicolumn\{(\d+)\}", line))) for line in rows_of_it]
+        plain = [1 + line.count("&") - line.count("multicolumn") for line in rows_of_it]
+        assert {a + b for a, b in zip(spans, plain, strict=True)} == {form.count("c")}
+    assert r"\begin{tabular}{c|cccc|cccc}" in text
+    assert r"SDOH & \textbf{.805}{\scriptsize$\pm$.007} & -- &" in text
+    assert r"\underline{.755}" in text
+    assert "OSH, state=released" in text
+    assert "Published settings; mean $\\pm$ standard deviation; streamhash" in text
+
+
+def test_latex_names_the_parts_of_an_ablation_shortly():
+    plain = made("sdoh", 32, 0, 0.7, changes={"label_distribution": "plain"})
+    text = latex_tables([compared([*made_table(), plain], "mnist-ablation")])
+    assert "SDOH, plain P & \\underline{.700} & -- &" in text
+
+
+def test_latex_prints_special_characters_as_they_are():
+    assert escape_latex("a_b & 5 % {x} #1 $ ~ ^ \\ ± − –") == (
+        r"a\_b \& 5 \% \{x\} \#1 \$ \textasciitilde{} \textasciicircum{} \textbackslash{} "
+        r"$\pm$ $-$ --"
+    )
+
+
+def test_csv_reads_back_to_the_same_numbers():
+    contents = sort_rows([*made_table(), made("lsh", 16, 0, 0.3, data="digits")])
+    records = list(csv.DictReader(io.StringIO(results_csv(contents))))
+    assert tuple(records[0]) == CSV_FIELDS
+    (cell,) = [
+        record
+        for record in records
+        if (record["experiment"], record["method"], record["n_bits"], record["metric"])
+        == ("mnist-table", "sdoh", "32", "map")
+    ]
+    assert float(cell["mean"]) == pytest.approx(0.805)
+    assert float(cell["std"]) == pytest.approx(0.00707, abs=1e-5)
+    assert float(cell["difference"]) == pytest.approx(-0.009)
+    assert (cell["n_seeds"], cell["paper"]) == ("2", "0.814")
+    assert cell["command"] == "streamhash bench --method sdoh --bits 32 --first-seed 0"
+    rest = [record for record in records if not record["experiment"]]
+    assert {record["data"] for record in rest} == {"digits"}
+    assert {record["paper"] for record in rest} == {""}
+
+
+def test_the_command_tells_where_the_rows_went(tmp_path, monkeypatch):
+    monkeypatch.setattr("streamhash.lab.have_figures", lambda: False)
+    for row in made_table():
+        append_row(tmp_path / "mnist" / "rows.jsonl", row)
+    result = CliRunner().invoke(app, ["report", str(tmp_path)])
+    assert result.stdout == f"The report is in {tmp_path / 'index.html'}: open it in a browser.\n"
+    assert result.stderr == (
+        "16 rows: 16 in experiments of a paper.\n"
+        'The report has no figures; for them, run pip install "streamhash[plots]".\n'
+    )
+    result = CliRunner().invoke(app, ["report", str(tmp_path), "--markdown"])
+    assert result.stdout == (tmp_path / "report.md").read_text(encoding="utf-8").split("\n\n", 1)[1]
+
+
+class Links(HTMLParser):
+    """Checks that every element is closed, and gathers ids and what points at them."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.ids, self.targets = [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.ids += [found["id"]] if "id" in found else []
+        self.targets += [found["popovertarget"]] if "popovertarget" in found else []
+        if found.get("href", "").startswith("#"):
+            self.targets.append(found["href"][1:])
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, _tag, attributes):
+        self.ids += [value for name, value in attributes if name == "id"]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_every_cell_opens(report):
+    page = (report / "index.html").read_text(encoding="utf-8")
+    parser = Links()
+    parser.feed(page)
+    assert parser.open == []
+    assert len(parser.ids) == len(set(parser.ids))
+    assert set(parser.targets) <= set(parser.ids)
+    assert page.count('class="detail"') == 9  # one for each line, whatever the metrics
+    assert "http:" not in page
+    assert "https:" not in page
+    assert not re.search(r"<(script|link|img|iframe|object)\b|@import|url\((?!#)", page)
+
+
+def test_the_page_shows_ours_the_papers_and_the_difference(report):
+    page = (report / "index.html").read_text(encoding="utf-8")
+    std = '<span class="std">±.007</span>'
+    assert f"<b>.805</b>{std}<small>.814 <i>−.009</i></small>" in page
+    assert '<small>.756 <i class="down2">−.051</i></small>' in page
+    assert "SDOH&#x27;s mean mAP over two lengths is .805, the paper&#x27;s .808." in page
+    assert "authors&#x27; program, transcribed to NumPy, one seed" in page
+    assert "streamhash bench --method sdoh --bits 32 --first-seed 1" in page
+    assert "the released program forgets its table of codewords" in page
+
+
+def test_the_report_has_all_its_files(report):
+    names = sorted(path.name for path in report.iterdir())
+    assert names == [
+        "index.html",
+        "mnist-auc-published.png",
+        "mnist-curve-published.png",
+        "mnist-precision-published.png",
+        "report.md",
+        "results.csv",
+        "tables.tex",
+    ]
+    write_report(made_table(), report, command="c", figures=False)  # ours are replaced
+
+
+@pytest.mark.parametrize("name", ["index.html", "report.md", "tables.tex", "results.csv"])
+def test_files_of_somebody_else_are_not_overwritten(name, tmp_path):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(InputError, match=f"{name} was not written by streamhash; move it, or"):
+        write_report(made_table(), tmp_path, command="c", figures=False)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "mine"
+
+
+def test_trials_alone_are_nothing_to_report(tmp_path):
+    trials = [{**row, "split": "validation"} for row in made_table()]
+    with pytest.raises(InputError, match="there are only trials of a search for settings"):
+        write_report(trials, tmp_path, command="c")

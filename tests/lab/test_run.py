@@ -1,0 +1,175 @@
+"""Plans, cells and checkpoints of the benchmark."""
+
+import json
+import shlex
+
+import numpy as np
+import pytest
+
+from streamhash import LSH, SDOH, mean_average_precision
+from streamhash.errors import InputError
+from streamhash.hashers import METHODS
+from streamhash.lab import make_hasher, plan_cell, row_key, run_cell, run_plan, to_json
+from streamhash.lab.datasets import DataSet, load_data, split
+from streamhash.lab.runner import checkpoint_positions
+
+FIELDS = {
+    *("method", "settings", "changes", "parameters", "features", "data", "data_checksum"),
+    *("n_bits", "seed", "stream", "queries_per_class", "checkpoints", "database", "queries"),
+    *("instances", "metrics", "curve", "distances", "seconds", "conventions", "version"),
+    *("machine", "date", "command", "split", "curve_metric", "test_seeds"),
+}
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_data("digits")
+
+
+@pytest.fixture(scope="module")
+def row(digits):
+    return run_cell("sdoh", digits, 16, 1, stream=700, changes={"batch_size": 50})
+
+
+def test_a_row_has_all_that_a_table_cell_needs(row):
+    assert set(row) == FIELDS
+    assert (row["database"], row["queries"], row["instances"]) == (1497, 300, 700)
+    assert row["parameters"]["batch_size"] == 50
+    assert row["parameters"]["random_state"] == 1
+    assert set(row["seconds"]) == {"learn", "encode", "evaluate", "cell"}
+    assert {"map", "map@1000", "precision@h2", "precision@1", "precision@100", "auc"} <= set(
+        row["metrics"]
+    )
+    assert {"cpu", "cores", "threads", "python", "numpy"} <= set(row["machine"])
+    assert json.loads(to_json(row))["metrics"] == row["metrics"]
+
+
+def test_a_row_agrees_with_the_protocol_done_by_hand(row, digits):
+    X, y = digits.X, digits.y
+    parts = split(y, queries_per_class=30, stream=700, seed=1)
+    hasher = SDOH(n_bits=16, batch_size=50, random_state=1)
+    hasher.fit(X[parts.stream], y[parts.stream])
+    codes = hasher.transform(X)
+    expected = mean_average_precision(
+        codes[parts.queries], y[parts.queries], codes[parts.database], y[parts.database]
+    )
+    assert row["metrics"]["map"] == row["curve"][-1]["map"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_checkpoints_do_not_change_what_is_learned(row, digits):
+    again = run_cell("sdoh", digits, 16, 1, stream=700, changes={"batch_size": 50}, checkpoints=1)
+    assert again["metrics"]["map"] == row["metrics"]["map"]
+    assert [at["instances"] for at in again["curve"]] == [700]
+
+
+def test_the_curve_starts_after_the_first_stage_and_auc_is_its_mean(row):
+    instances = [at["instances"] for at in row["curve"]]
+    assert instances[0] == 50
+    assert instances[-1] == 700
+    assert len(instances) == 10
+    assert row["metrics"]["auc"] == pytest.approx(np.mean([at["map"] for at in row["curve"]]))
+
+
+def test_distances_count_every_pair_once(row):
+    for counts in row["distances"].values():
+        assert len(counts["similar"]) == len(counts["dissimilar"]) == 17
+        assert sum(counts["similar"]) + sum(counts["dissimilar"]) == 300 * 1497
+
+
+def test_distances_before_learning_are_those_of_lsh(digits):
+    lsh = run_cell("lsh", digits, 16, 1, stream=700, checkpoints=1)
+    assert lsh["distances"]["before"] == lsh["distances"]["after"]
+
+
+@pytest.mark.parametrize(("n", "batch_size", "count"), [(1, 1, 1), (999, 100, 7), (50, 100, 10)])
+def test_checkpoints_are_ends_of_stages(n, batch_size, count):
+    positions = checkpoint_positions(n, batch_size, count)
+    assert positions[-1] == n
+    assert all(position % batch_size == 0 for position in positions[:-1])
+    assert len(positions) <= count
+
+
+def test_the_command_of_a_row_names_all_that_was_chosen(row):
+    words = shlex.split(row["command"])
+    assert words[:2] == ["streamhash", "bench"]
+    chosen = dict(zip(words[2::2], words[3::2], strict=True))
+    assert chosen == {
+        "--data": "digits",
+        "--method": "sdoh",
+        "--bits": "16",
+        "--seeds": "1",
+        "--first-seed": "1",
+        "--settings": "default",
+        "--stream": "700",
+        "--queries-per-class": "30",
+        "--checkpoints": "10",
+        "--set": "batch_size=50",
+    }
+
+
+def test_a_plan_and_its_row_have_the_same_key_and_others_have_not(digits):
+    plan = plan_cell("lsh", digits, 8, 0, stream=100)
+    key = row_key(plan.identity())
+    assert row_key(json.loads(to_json(run_plan(plan)))) == key
+    for other in (
+        plan_cell("lsh", digits, 9, 0, stream=100),
+        plan_cell("lsh", digits, 8, 1, stream=100),
+        plan_cell("lsh", digits, 8, 0, stream=200),
+        plan_cell("lsh", digits, 8, 0, stream=100, changes={"center": False}),
+        plan_cell("lsh", DataSet("digits", digits.X + 1, digits.y, digits.card), 8, 0, stream=100),
+    ):
+        assert row_key(other.identity()) != key
+
+
+def test_published_settings_get_the_features_of_their_authors():
+    rng = np.random.default_rng(0)
+    card = load_data("digits").card
+    data = DataSet("mnist", rng.random((60, 5), dtype=np.float32), np.arange(60) % 3, card)
+    plan = plan_cell("lsh", data, 8, 0, settings="published")
+    assert plan.features == "centre_unit"
+    assert (
+        plan.hasher().get_params() == LSH.published("mnist", n_bits=8, random_state=0).get_params()
+    )
+    assert plan_cell("lsh", data, 8, 0).features == "raw"
+    assert run_plan(plan)["features"] == "centre_unit"
+
+
+def test_queries_are_at_most_a_fifth_of_the_smallest_class(digits):
+    assert plan_cell("lsh", digits, 8, 0).queries_per_class == 30
+    own = DataSet("own", digits.X[:60], np.arange(60) % 3, digits.card)
+    assert plan_cell("lsh", own, 8, 0).queries_per_class == 4
+    several = DataSet(
+        "own", digits.X[:60], np.eye(3, dtype=np.uint8)[np.arange(60) % 3], digits.card
+    )
+    assert run_cell("lsh", several, 8, 0)["queries"] == 12
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: make_hasher("foo", 8, 0), "there is no method 'foo'; choose from "),
+        (
+            lambda: make_hasher("lsh", 8, 0, changes={"foo": 1}),
+            "LSH has no parameter 'foo' to set; it has ",
+        ),
+        (lambda: run_cell("lsh", "digits", 8, settings="best"), "settings='best' is unknown; "),
+        (
+            lambda: run_cell("lsh", "digits", 8, settings="published"),
+            "LSH.published: no published settings for 'digits'",
+        ),
+        (lambda: run_cell("lsh", "digits", 8, stream=5000), "split: stream=5000 is more than "),
+        (
+            lambda: run_cell("lsh", "digits", 8, queries_per_class=500),
+            "split: class 0 has 178 rows",
+        ),
+    ],
+)
+def test_what_cannot_run_says_why(call, message):
+    with pytest.raises(InputError) as caught:
+        call()
+    assert str(caught.value).startswith(message)
+
+
+def test_every_method_runs(digits):
+    for method in METHODS:
+        assert 0 < run_cell(method, digits, 8, 0, stream=300)["metrics"]["map"] <= 1

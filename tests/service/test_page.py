@@ -1,0 +1,549 @@
+"""The page in a real browser, against a real service process with a collection of digits."""
+
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.parse
+import urllib.request
+from contextlib import contextmanager
+from importlib.resources import files
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from streamhash import SDOH, unpack
+from streamhash.hashers import METHODS
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+for part in ("lance", "fastapi", "uvicorn"):
+    pytest.importorskip(part, reason=f"{part} is not installed")
+from playwright.sync_api import expect  # noqa: E402
+
+from streamhash.live import Collection  # noqa: E402
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+if BROWSER is None:
+    pytest.skip(
+        "Chromium is not installed; as root: apt-get install chromium", allow_module_level=True
+    )
+
+PAGE = files("streamhash.service").joinpath("page")
+QUIET = [  # Chromium asks nobody for updates, and runs as root
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SECONDS = 30_000  # patience with a busy machine, in milliseconds
+READ, WRITE = "a-token-that-reads", "a-token-that-writes"
+X, y = load_digits(return_X_y=True)
+y = y.tolist()
+expect.set_options(timeout=SECONDS)
+
+
+@contextmanager
+def serving(path, **environment):
+    """Run ``streamhash serve``, and give its address."""
+    program = "from streamhash.cli import main; main()"
+    command = [sys.executable, "-c", program, "serve", str(path), "--port", "0"]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    try:
+        line = process.stdout.readline()
+        yield re.search(r"http://\S+?:\d+", line).group()
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+
+
+def ask(address, body=None):
+    """Ask the service as a program does."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(address, data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)
+
+
+def digits(start, stop):
+    metadata = [{"image": {"width": 8, "height": 8}, "row": i} for i in range(start, stop)]
+    ids = list(range(start, stop))
+    return ids, X[start:stop], y[start:stop], metadata
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """A service with 500 digits and two models, that has learned since."""
+    path = tmp_path_factory.mktemp("page") / "digits"
+    hasher = SDOH(32, batch_size=50, random_state=0)
+    with Collection.create(path, hasher, refresh="manual") as collection:
+        for start in range(0, 500, 100):
+            ids, rows, labels, metadata = digits(start, start + 100)
+            collection.add(ids, rows, labels, metadata=metadata)
+            if start == 200:
+                collection.refresh()
+    with serving(path) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=BROWSER, args=QUIET)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def tab(browser):
+    """Open a page on an address; at the end it must have had no error and no other host."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(SECONDS)
+    page = context.new_page()
+    page.errors, page.expected, hosts = [], [], set()
+    page.on("console", lambda said: said.type in ("error", "warning") and note(page, said.text))
+    page.on("pageerror", lambda error: note(page, str(error)))
+    page.on("request", lambda request: hosts.add(request.url.split("/")[2]))
+    yield page
+    home = page.url.split("/")[2]
+    context.close()
+    unexpected = [text for text in page.errors if not any(map(text.__contains__, page.expected))]
+    assert unexpected == []
+    assert hosts == {home}
+
+
+def note(page, text):
+    page.errors.append(text)
+
+
+def grid(page):
+    return page.locator(".grid .cell")
+
+
+def neighbours(page):
+    return page.locator(".neighbours > li")
+
+
+# ------------------------------------------------------------------------------------------ search
+
+
+def test_search_by_a_click(tab, service):
+    tab.goto(service)
+    expect(grid(tab)).to_have_count(24)
+    tab.get_by_label("Search with item 497, ").click()
+    expect(neighbours(tab)).to_have_count(10)
+    answer = ask(f"{service}/api/search", {"ids": [497], "k": 10})
+    shown = [int(text) for text in tab.locator(".neighbours .distance b").all_inner_texts()]
+    assert shown == [each["distance"] for each in answer["results"][0]]
+    expect(tab.locator(".hex")).to_have_text(answer["codes"][0])
+    same = sum(each["label"] == y[497] for each in answer["results"][0])
+    expect(tab.locator(".query")).to_contain_text(f"{same} of 10 neighbours have its label")
+    expect(tab.locator(".neighbours .other")).to_have_count(10 - same)
+    expect(tab.locator(".neighbours canvas")).to_have_count(10)  # their pictures
+    assert tab.url.endswith("#search?id=497")
+    # Each strip marks as many bits as the distance says.
+    for i, distance in enumerate(shown):
+        name = tab.locator(".neighbours .strip").nth(i).get_attribute("aria-label")
+        assert name.endswith(f"; {distance} differ from the query")
+    # A neighbour is a query in its turn, and the browser's way back leads back.
+    tab.locator(".neighbour-link").first.click()
+    expect(tab.locator(".query h2")).not_to_have_text("Item 497")
+    tab.go_back()
+    expect(tab.locator(".query h2")).to_have_text("Item 497")
+
+
+def npy(array):
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+FILES = {
+    "one.npy": npy(X[7].astype(np.float32)),
+    "columns.npy": npy(np.asfortranarray(X[7:9])),
+    "rows.json": json.dumps({"vectors": X[7:9].tolist()}).encode(),
+    "named.csv": "\n".join(
+        [",".join(f"f{i}" for i in range(64)), ",".join(map(str, X[7]))]
+    ).encode(),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_search_with_a_file(tab, service, name):
+    tab.goto(service)
+    expect(grid(tab).first).to_be_visible()
+    drop(tab, name, FILES[name])
+    expect(tab.locator(".query h2")).to_have_text(name)
+    first = neighbours(tab).first
+    expect(first.locator(".distance")).to_have_text("0 bits")
+    body = {"vectors": [X[7].tolist()], "k": 10}
+    expect(tab.locator(".hex")).to_have_text(ask(f"{service}/api/search", body)["codes"][0])
+    if name in ("columns.npy", "rows.json"):
+        tab.get_by_role("button", name="Next row").click()
+        expect(tab.locator(".query")).to_contain_text("Row 2 of 2")
+        body = {"vectors": [X[8].tolist()], "k": 10}
+        expect(tab.locator(".hex")).to_have_text(ask(f"{service}/api/search", body)["codes"][0])
+
+
+def drop(page, name, content):
+    """Let go of a file over the page, as a hand does."""
+    transfer = page.evaluate_handle(
+        """([name, bytes]) => {
+            const transfer = new DataTransfer();
+            transfer.items.add(new File([new Uint8Array(bytes)], name));
+            return transfer;
+        }""",
+        [name, list(content)],
+    )
+    for event in ("dragenter", "dragover", "drop"):
+        page.dispatch_event(".drop", event, {"dataTransfer": transfer})
+
+
+UNUSABLE = [
+    ("short.json", b"[1, 2, 3]", "has 3 numbers; vectors of this collection have 64"),
+    ("text.csv", b"a,b\nc,d", "has 2 numbers"),
+    ("holes.csv", b",".join([b"1"] * 63 + [b""]), "no finite number"),
+    ("broken.npy", b"not a numpy file at all", "does not begin like one"),
+    ("cut.npy", npy(X[:2])[:-8], "ends too early"),
+    ("words.npy", npy(np.array(["a", "b"])), "Only arrays of numbers"),
+    ("half.json", b"[1, 2", "no JSON"),
+    ("empty.csv", b"", "holds no vector"),
+    ("picture.gif", b"GIF89a", "none of .npy, .json and .csv"),
+]
+
+
+def test_files_that_cannot_be_used_are_explained(tab, service):
+    tab.goto(service)
+    expect(grid(tab).first).to_be_visible()
+    for name, content, words in UNUSABLE:
+        tab.locator("input[type=file]").set_input_files(
+            {"name": name, "mimeType": "", "buffer": content}
+        )
+        expect(tab.get_by_role("alert")).to_contain_text(words)
+
+
+def test_numpy_files_are_read_exactly(tab, service):
+    tab.goto(service)
+    program = """async (bytes) => {
+        const { fromNpy } = await import("/static/vectors.js");
+        return fromNpy(new Uint8Array(bytes).buffer);
+    }"""
+    for kind in ("<f4", ">f4", "<f8", ">f8", "|u1", "|i1", "<i2", ">u2", "<i4", "<u4", "<i8"):
+        for order in "CF":
+            array = np.array([[0, 1, 2.5], [3, 100, 7]]).astype(kind).copy(order)
+            assert tab.evaluate(program, list(npy(array))) == array.tolist(), (kind, order)
+
+
+def test_codes_are_read_as_the_library_packs_them(tab, service):
+    codes = np.random.default_rng(0).integers(0, 256, (1, 5), np.uint8)
+    codes[0, -1] &= 0xE0  # 35 bits: the rest of the last byte is zero
+    tab.goto(service)
+    program = "async (hex) => (await import('/static/bits.js')).bitsOf(hex, 35)"
+    assert tab.evaluate(program, codes.tobytes().hex()) == unpack(codes, 35)[0].tolist()
+
+
+def test_an_older_model_and_fewer_neighbours(tab, service):
+    tab.goto(f"{service}/#search?id=3")
+    expect(tab.locator(".results-title")).to_contain_text("Nearest by model")
+    tab.get_by_label("Neighbours").select_option("5")
+    expect(neighbours(tab)).to_have_count(5)
+    tab.get_by_label("Model").select_option("1")
+    expect(tab.locator(".results-title")).to_have_text("Nearest by model 1")
+    expect(tab.locator(".results")).to_contain_text("Tried on a sample of")
+
+
+def test_an_id_that_is_not_there_is_explained(tab, service):
+    tab.expected.append("404")
+    tab.goto(service)
+    expect(grid(tab).first).to_be_visible()
+    tab.get_by_label("Id of an item").fill("987654")
+    tab.get_by_role("button", name="Find").click()
+    expect(tab.get_by_role("alert")).to_contain_text("987654")
+    tab.get_by_label("Id of an item").fill("twelve")
+    tab.get_by_role("button", name="Find").click()
+    expect(tab.get_by_role("alert")).to_contain_text("whole numbers")
+    tab.get_by_label("Id of an item").fill("12")
+    tab.keyboard.press("Enter")
+    expect(tab.locator(".query h2")).to_have_text("Item 12")
+
+
+# -------------------------------------------------------------------------------------------- live
+
+
+def test_live_moves_with_the_stream_and_refreshes(tab, service):
+    tab.goto(f"{service}/#live")
+    status = ask(f"{service}/api/status")
+    expect(tab.locator(".tile.items .big")).to_have_text(str(status["items"]))
+    expect(tab.locator(".tile.serving .big")).to_have_text(f"Model {status['serving']['model']}")
+    expect(tab.locator(".bars")).to_have_count(2)  # balance, and flips by the second model
+    ids, rows, labels, metadata = digits(status["items"], status["items"] + 100)
+    body = {"ids": ids, "vectors": rows.tolist(), "labels": labels, "metadata": metadata}
+    ask(f"{service}/api/items", body)
+    expect(tab.locator(".tile.items .big")).to_have_text(str(status["items"] + 100))
+    expect(tab.locator(".refresh")).to_contain_text("bits of information")
+    expect(tab.locator(".refresh")).to_contain_text(f"for {status['items'] + 100} items")
+    tab.get_by_role("button", name="Refresh now").click()
+    number = status["serving"]["model"] + 1
+    expect(tab.locator(".refresh .state")).to_have_text(f"Model {number} serves now.")
+    expect(tab.locator(".tile.serving .big")).to_have_text(f"Model {number}")
+    tab.get_by_role("button", name="Refresh now").click()
+    expect(tab.locator(".refresh .state")).to_contain_text("the model stays")
+
+
+def test_the_timeline_is_read_by_keyboard_and_as_tables(tab, service):
+    tab.goto(f"{service}/#live")
+    history = ask(f"{service}/api/history")
+    drawing = tab.locator(".stage svg")
+    expect(drawing).to_have_attribute("aria-label", re.compile("^Precision from .*refresh"))
+    expect(tab.locator(".refresh-mark")).to_have_count(len(history["refreshes"]))
+    tab.locator(".timeline").focus()
+    tab.keyboard.press("Home")
+    first = history["series"][0]
+    expect(tab.locator(".readout")).to_contain_text(f"{first['items']:.0f} items, model 1")
+    expect(tab.locator("#announcer")).to_contain_text("precision")
+    tab.keyboard.press("ArrowRight")
+    second = history["series"][1]
+    expect(tab.locator(".readout")).to_contain_text(f"{second['items']:.0f} items")
+    tab.get_by_text("The same as tables").click()
+    rows = tab.get_by_role("region", name="Refreshes").locator("tbody tr")
+    expect(rows).to_have_count(len(history["refreshes"]))
+    expect(tab.get_by_role("region", name="Drifts")).to_contain_text("none so far")
+    tab.get_by_label("Across").select_option("labelled")
+    expect(tab.locator(".stage")).to_contain_text(f"{history['refreshes'][0]['labelled']:,}")
+
+
+# ----------------------------------------------------------------------------------------- compare
+
+
+def test_compare_two_models_then_a_method(tab, service):
+    ids = [3, 141, 265, 358]
+    tab.goto(f"{service}/#compare?" + urllib.parse.urlencode({"ids": json.dumps(ids)}))
+    expect(tab.locator(".pairings > li")).to_have_count(4)
+    expect(tab.locator(".score h2").first).to_have_text("Model 1")
+    tab.get_by_label("Left").select_option("method:lsh")
+    expect(tab.locator(".score h2").first).to_have_text("LSH")
+    sides = {"left": {"method": "lsh"}, "right": {"model": 2}}
+    tab.get_by_label("Right").select_option("model:2")
+    expect(tab.locator(".score h2").last).to_have_text("Model 2")
+    answer = ask(f"{service}/api/compare", {"queries": ids, "k": 10, **sides})
+    for i, side in enumerate(("left", "right")):
+        value = f"{answer['precision'][side]:.3f}".removeprefix("0")
+        expect(tab.locator(".score .big").nth(i)).to_have_text(value)
+        shown = tab.locator(".pairings > li").first.locator(".answer").nth(i)
+        told = [link.get_attribute("aria-label") for link in shown.locator(".found a").all()]
+        expected = [f"Item {each['id']}, " for each in answer[side]["results"][0]]
+        assert [text[: len(words)] for text, words in zip(told, expected, strict=True)] == expected
+    expect(tab.locator(".verdict")).to_contain_text("is better than")
+    address = tab.url
+    tab.get_by_role("button", name="Other queries").click()
+    expect(tab.locator(".pairings > li")).to_have_count(8)
+    assert tab.url != address
+
+
+def test_the_methods_are_those_of_the_library(tab, service):
+    tab.goto(service)
+    program = "async () => (await import('/static/compare.js')).METHODS"
+    assert tab.evaluate(program) == [*METHODS]
+
+
+# ------------------------------------------------------------------- empty, refused, stopped, token
+
+
+def test_an_empty_collection_says_what_to_do_and_a_stopped_service_is_told(tab, tmp_path):
+    hasher = SDOH(16, batch_size=20, random_state=0)
+    Collection.create(tmp_path / "empty", hasher, refresh="manual").close()
+    with serving(tmp_path / "empty") as address:
+        tab.goto(address)
+        expect(tab.locator(".results")).to_contain_text("This collection is empty.")
+        for view in ("live", "compare"):
+            tab.goto(f"{address}/#{view}")
+            expect(tab.get_by_text("This collection is empty.")).to_be_visible()
+        tab.goto(f"{address}/#live")
+        # The history was answered, and what can't be drawn yet is told in words.
+        expect(tab.locator(".readout")).to_contain_text("The curve begins with the first items")
+        expect(tab.locator(".stage svg")).to_have_count(0)
+        tab.goto(f"{address}/#search")
+        # Strings as ids and labels, and no pictures.
+        names = [f"item-{i}" for i in range(30)]
+        body = {"ids": names[:10], "vectors": X[:10].tolist()}
+        ask(f"{address}/api/items", body)
+        expect(tab.locator(".results")).to_contain_text("No model has been learned yet.")
+        labels = [f"digit {label}" for label in y[10:30]]
+        ask(
+            f"{address}/api/items",
+            {"ids": names[10:], "vectors": X[10:30].tolist(), "labels": labels},
+        )
+        expect(tab.locator(".results")).to_contain_text("Nothing chosen yet.")
+        tab.get_by_role("button", name="Newest").click()
+        tab.get_by_label("Search with item item-29, ").click()
+        expect(neighbours(tab)).to_have_count(10)
+        expect(tab.locator(".query .thumb-word")).to_have_text(labels[-1])
+        expect(tab.locator(".query")).to_contain_text("labelled neighbours have its label")
+    tab.expected.append("ERR_CONNECTION_REFUSED")
+    expect(tab.get_by_text("The service does not answer. Is it still running?")).to_be_visible()
+
+
+def test_a_service_that_answers_again_is_found_again(tab, service):
+    tab.goto(f"{service}/#live")
+    expect(tab.locator(".stage svg")).to_be_visible()
+    tab.expected.append("ERR_INTERNET_DISCONNECTED")
+    tab.context.set_offline(True)
+    expect(tab.get_by_role("alert")).to_contain_text("The service does not answer.")
+    tab.context.set_offline(False)
+    tab.get_by_role("button", name="Try again").click()
+    expect(tab.get_by_role("alert")).to_have_count(0)
+
+
+def test_a_token_is_asked_for_and_kept_in_this_tab(tab, tmp_path):
+    hasher = SDOH(16, batch_size=20, random_state=0)
+    with Collection.create(tmp_path / "closed", hasher) as collection:
+        collection.add(*digits(0, 40)[:3])
+    tokens = {"STREAMHASH_READ_TOKEN": READ, "STREAMHASH_WRITE_TOKEN": WRITE}
+    tab.expected += ["401", "403", "ERR_CONNECTION_REFUSED"]
+    with serving(tmp_path / "closed", **tokens) as address:
+        tab.goto(f"{address}/#live")
+        dialog = tab.get_by_role("dialog", name="This service asks for a token")
+        expect(dialog).to_be_visible()
+        tab.keyboard.press("Escape")
+        expect(dialog).to_be_visible()
+        tab.get_by_role("textbox", name="Token").fill("a-wrong-guess-of-it")
+        tab.keyboard.press("Enter")
+        expect(dialog).to_contain_text("That token was not accepted.")
+        tab.get_by_role("textbox", name="Token").fill(READ)
+        tab.keyboard.press("Enter")
+        expect(tab.locator(".tile.items .big")).to_have_text("40")
+        expect(dialog).to_be_hidden()
+        tab.get_by_role("button", name="Refresh now").click()
+        expect(tab.get_by_role("alert")).to_contain_text("needs one that may write")
+        tab.reload()
+        expect(tab.locator(".tile.items .big")).to_have_text("40")
+        assert tab.evaluate("[sessionStorage.length, localStorage.length]") == [1, 0]
+
+
+# -------------------------------------------------------------------------- for everybody, anywhere
+
+
+def test_all_of_it_by_keyboard(tab, service):
+    tab.goto(service)
+    expect(grid(tab).first).to_be_visible()
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.textContent") == "Skip to the content"
+    tab.keyboard.press("Enter")
+    assert tab.evaluate("document.activeElement.id") == "content"
+    for _ in range(5):  # two choices, the file, the id, its button
+        tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.textContent") == "Find"
+    tab.keyboard.press("Tab")
+    outline = tab.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    tab.keyboard.press("Enter")
+    expect(neighbours(tab)).to_have_count(10)
+    expect(tab.locator("#announcer")).to_contain_text("10 neighbours found")
+    for name in ("Live", "Compare", "Search"):
+        link = tab.get_by_role("navigation").get_by_role("link", name=name)
+        link.focus()
+        tab.keyboard.press("Enter")
+        expect(link).to_have_attribute("aria-current", "page")
+        expect(tab.get_by_role("heading", level=1)).to_be_focused()
+        expect(tab).to_have_title(f"{name} · streamhash")
+        expect(tab.locator("h1")).to_have_count(1)
+
+
+VIEWS = {"search?id=5": ".neighbours .strip", "live": ".stage svg", "compare": ".pairings .strip"}
+NAMELESS = """() => [...document.querySelectorAll("a, button, input, select, summary, [role=img]")]
+    .filter((each) => each.checkVisibility() && !each.closest("[aria-hidden=true]"))
+    .filter((each) => !(each.getAttribute("aria-label") || each.textContent.trim()
+        || each.labels?.[0]?.textContent.trim()))
+    .map((each) => each.outerHTML)"""
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_phone_needs_no_sideways_scrolling_and_all_has_a_name(tab, service, view):
+    tab.set_viewport_size({"width": 360, "height": 740})
+    tab.goto(f"{service}/#{view}")
+    expect(tab.locator(VIEWS[view]).first).to_be_visible()
+    if view == "live":
+        tab.get_by_text("The same as tables").click()
+        expect(tab.get_by_role("region", name="Quality")).to_be_visible()
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 360
+    assert tab.evaluate(NAMELESS) == []
+
+
+PAIRS = [  # colours, what they are on, and the contrast that WCAG's AA asks for
+    ("ink", ("paper", "surface", "sunken", "accent-soft", "mark-soft"), 4.5),
+    ("muted", ("paper", "surface", "sunken"), 4.5),
+    ("accent", ("paper", "surface"), 4.5),
+    ("mark", ("paper", "surface"), 4.5),
+    ("accent-ink", ("accent",), 4.5),
+    ("edge", ("paper", "surface"), 3.0),
+    ("one", ("zero", "paper"), 3.0),
+]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrasts(tab, service, scheme):
+    tab.emulate_media(color_scheme=scheme)
+    tab.goto(service)
+    dark = luminance(colour(tab, "paper")) < luminance(colour(tab, "ink"))
+    assert dark == (scheme == "dark")
+    for name, grounds, least in PAIRS:
+        for ground in grounds:
+            light, dim = sorted(map(luminance, (colour(tab, name), colour(tab, ground))))[::-1]
+            assert (light + 0.05) / (dim + 0.05) >= least, (name, ground)
+
+
+def colour(page, name):
+    program = "name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`)"
+    text = page.evaluate(program, name).strip().lstrip("#")
+    return [int(text[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+
+
+def luminance(rgb):
+    parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
+    return float(np.dot(parts, [0.2126, 0.7152, 0.0722]))
+
+
+# ---------------------------------------------------------------------------------------- its files
+
+
+def test_the_page_names_only_its_own_files_and_holds_no_inline_code():
+    there = {entry.name: entry.read_text(encoding="utf-8") for entry in PAGE.iterdir()}
+    front = there["index.html"]
+    assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?![^>]*src=)", front)
+    named = set(re.findall(r'(?:href|src)="/static/([^"]+)"', front))
+    for name, text in there.items():
+        assert "//" not in re.sub(r"http://www\.w3\.org/2000/svg|(?m:(^|\s)//(\s.*)?$)", "", text)
+        if name.endswith(".js"):
+            named |= set(re.findall(r'from "\./([^"]+)"', text))
+            assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|eval\(", text), name
+    assert named == {*there} - {"index.html"}
+
+
+def test_the_page_works_under_a_strict_policy(tab, service):
+    policy = tab.goto(service).headers["content-security-policy"]
+    assert "unsafe" not in policy
+    assert re.search(r"(script|default)-src 'self'", policy)
+    expect(grid(tab).first).to_be_visible()
+    refused = tab.evaluate("""async () => {
+        const refused = new Promise((resolve) => addEventListener(
+            "securitypolicyviolation", (event) => resolve(event.effectiveDirective)));
+        const script = document.createElement("script");
+        script.textContent = "window.hurt = true";
+        document.head.append(script);
+        return refused;
+    }""")
+    assert refused.startswith("script-src")
+    assert tab.evaluate("window.hurt") is None
+    tab.expected.append("Content Security Policy")
