@@ -251,7 +251,7 @@ def _rebuild_estimator(
     description: dict[str, Any], arrays: Arrays, classes: Mapping[str, type]
 ) -> Any:
     name = description["class"]
-    found = classes.get(name) or (name in streamhash.__all__ and getattr(streamhash, name))
+    found: Any = classes.get(name) or (name in streamhash.__all__ and getattr(streamhash, name))
     if not hasattr(found, "get_params"):
         raise FileError(
             f"holds a {name}, which is not known here; import the module that defines it first, "

@@ -84,7 +84,8 @@ class HMOH(OnlineHasher):
 
     Differences from the paper
 
-    1. One instance a round. Steps go in blocks with the same outcome (``kernels/learning/sequential.py``).
+    1. One instance a round. Steps go in blocks with the same outcome
+       (``kernels/learning/sequential.py``).
     2. Our default has rows in random order, 1,000 anchors and normalised features;
        ``HMOH.published`` has the authors'.
 
