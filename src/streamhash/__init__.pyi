@@ -44,3 +44,4 @@ from streamhash.threads import get_threads as get_threads
 from streamhash.threads import set_threads as set_threads
 
 __version__: str
+__all__: list[str]
