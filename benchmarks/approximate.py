@@ -41,7 +41,7 @@ def main(n_items: int) -> None:
     rng = np.random.default_rng(0)
     centres = rng.random((N_GROUPS, N_BITS)) < 0.5
     index = HammingIndex(N_BITS)
-    index.add(draw(n_items, centres, rng))
+    index.add(None, draw(n_items, centres, rng))
     queries = draw(1_000, centres, rng)
     exact, _ = index.search(queries, K)  # compiles, too
 

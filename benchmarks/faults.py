@@ -166,7 +166,7 @@ def warm_up() -> None:
     codes = learner.hasher_.transform(vectors(ids, ids))
     learner.learn(vectors(ids, ids), [i % CLASSES for i in ids], serving=learner.hasher_)
     index = HammingIndex(BITS)
-    index.add(codes, ids)
+    index.add(ids, codes)
     index.search(codes, 5)
 
 

@@ -66,7 +66,7 @@ def make(n: int, n_bits: int) -> tuple[Codes, Codes]:
 
 def ours(items: Codes, n_bits: int) -> Search:
     index = HammingIndex(n_bits)
-    index.add(items)
+    index.add(None, items)
     return index.search
 
 

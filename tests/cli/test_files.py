@@ -122,7 +122,7 @@ def test_search_takes_codes_and_features_alike(files, hasher, tmp_path):
     from_features = run("search", files / "model", files / "train.npz", *words)
     assert from_codes.stdout == from_features.stdout
     index = HammingIndex(24)
-    index.add(hasher.transform(np.load(files / "X.npy")))
+    index.add(None, hasher.transform(np.load(files / "X.npy")))
     distances, items = index.search(hasher.transform(np.load(files / "queries.npy")), k=4)
     assert json.loads(from_codes.stdout) == [
         {"query": query, "items": items[query].tolist(), "distances": distances[query].tolist()}

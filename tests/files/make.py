@@ -42,7 +42,7 @@ def main() -> None:
         if path.exists():
             continue
         index = HammingIndex(24)
-        index.add(codes[:2000], ids)
+        index.add(ids, codes[:2000])
         index.save(path)
         distances, found = index.search(codes[2000:], 5)
         found = found.astype(str) if found.dtype == object else found

@@ -252,7 +252,7 @@ def test_exact_search_gives_the_lowest_keys_of_any_number_of_equals(server):
     gone = keys[:2000]
     table.remove(gone)
     index = HammingIndex(n_bits)
-    index.add(codes[2000:], keys[2000:])
+    index.add(keys[2000:], codes[2000:])
     assert table.count() == len(index)
     np.testing.assert_array_equal(table.keys(), index.ids)
     queries = np.concatenate([codes[:1], codes[-1:], codes[:1] ^ 128])

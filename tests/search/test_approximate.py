@@ -31,7 +31,7 @@ def grouped(n, n_bits, seed=0, n_groups=20, flip=0.1):
 
 def index_of(codes, n_bits, ids=None):
     index = HammingIndex(n_bits)
-    index.add(codes, ids)
+    index.add(ids, codes)
     return index
 
 
@@ -101,11 +101,11 @@ def test_the_same_seed_gives_the_same_buckets_with_any_number_of_threads():
 @pytest.mark.parametrize(
     "change",
     [
-        lambda index: index.add(grouped(1, 16), [50]),
-        lambda index: index.remove([3]),
-        lambda index: index.replace(~index.codes[:1], [0]),
+        lambda index: index.add([50], grouped(1, 16)),
+        lambda index: index.delete([3]),
+        lambda index: index.replace([0], ~index.codes[:1]),
     ],
-    ids=["add", "remove", "replace"],
+    ids=["add", "delete", "replace"],
 )
 def test_it_is_stale_after_any_change_until_refreshed(change):
     index = index_of(grouped(20, 16), 16)
@@ -127,8 +127,8 @@ def test_it_is_stale_after_any_change_until_refreshed(change):
 def test_a_change_that_is_taken_back_makes_nothing_stale():
     index = index_of(grouped(20, 16), 16)
     near = ApproximateIndex.build(index)
-    index.add(grouped(1, 16), [50])
-    index.remove([50])
+    index.add([50], grouped(1, 16))
+    index.delete([50])
     assert not near.is_stale
 
 
@@ -138,7 +138,7 @@ def test_an_empty_index_answers_and_fills():
     distances, ids = near.search(grouped(2, 12), 3)
     assert distances.tolist() == [[FAR] * 3] * 2
     assert ids.tolist() == [[-1] * 3] * 2
-    index.add(grouped(5, 12), ids=list("abcde"))
+    index.add(list("abcde"), grouped(5, 12))
     assert near.refresh()
     assert set(near.search(grouped(2, 12), 5)[1].ravel()) <= {*"abcde", None}
     assert repr(near) == "ApproximateIndex of 5 items, n_probe=8"

@@ -49,7 +49,7 @@ def codes_of(n, n_bits, seed=0):
 
 def index_of(n=6, n_bits=12, ids=None, seed=0):
     index = HammingIndex(n_bits)
-    index.add(codes_of(n, n_bits, seed), ids)
+    index.add(ids, codes_of(n, n_bits, seed))
     return index
 
 

@@ -65,19 +65,19 @@ class IndexAgainstDict(RuleBasedStateMachine):
         numbers = self.numbers(n)
         if len(set(ids)) < n or set(ids) & set(self.model):
             with pytest.raises(InputError):
-                self.index.add(codes_of(numbers, self.n_bits), ids)
+                self.index.add(ids, codes_of(numbers, self.n_bits))
         else:
-            self.index.add(codes_of(numbers, self.n_bits), ids)
+            self.index.add(ids, codes_of(numbers, self.n_bits))
             self.model |= {i: row(m, self.n_bits) for i, m in zip(ids, numbers, strict=True)}
 
     @rule(ids=st.data())
-    def remove(self, ids):
+    def delete(self, ids):
         ids = ids.draw(st.lists(self.some_id, max_size=3))
         if len(set(ids)) < len(ids) or set(ids) - set(self.model):
             with pytest.raises(InputError):
-                self.index.remove(ids)
+                self.index.delete(ids)
         else:
-            self.index.remove(ids)
+            self.index.delete(ids)
             for i in ids:
                 del self.model[i]
 
@@ -87,9 +87,9 @@ class IndexAgainstDict(RuleBasedStateMachine):
         numbers = self.numbers(len(ids))
         if len(set(ids)) < len(ids) or set(ids) - set(self.model):
             with pytest.raises(InputError):
-                self.index.replace(codes_of(numbers, self.n_bits), ids)
+                self.index.replace(ids, codes_of(numbers, self.n_bits))
         else:
-            self.index.replace(codes_of(numbers, self.n_bits), ids)
+            self.index.replace(ids, codes_of(numbers, self.n_bits))
             self.model |= {i: row(m, self.n_bits) for i, m in zip(ids, numbers, strict=True)}
 
     def ranked(self, query):
@@ -160,38 +160,38 @@ for case in (TestIndexAgainstDict, TestStringIndexAgainstDict):
 
 def test_ties_go_to_the_lowest_id_in_whatever_order_it_came():
     index = HammingIndex(4)
-    index.add(codes_of([0, 0, 0], 4), ids=[30, 10, 20])
+    index.add([30, 10, 20], codes_of([0, 0, 0], 4))
     assert index.search(codes_of([0], 4), k=2)[1].tolist() == [[10, 20]]
-    index.replace(codes_of([15, 0], 4), ids=[10, 30])
+    index.replace([10, 30], codes_of([15, 0], 4))
     assert index.search(codes_of([0], 4), k=3)[1].tolist() == [[20, 30, 10]]
-    index.add(codes_of([0], 4), ids=[5])
+    index.add([5], codes_of([0], 4))
     assert index.search(codes_of([0], 4), k=3)[1].tolist() == [[5, 20, 30]]
 
 
 def test_ties_of_strings_go_to_the_one_added_first_and_replacing_keeps_its_turn():
     index = HammingIndex(4)
-    index.add(codes_of([0, 0, 0], 4), ids=["c", "a", "b"])
+    index.add(["c", "a", "b"], codes_of([0, 0, 0], 4))
     assert index.search(codes_of([0], 4), k=3)[1].tolist() == [["c", "a", "b"]]
-    index.replace(codes_of([15, 0], 4), ids=["a", "c"])
+    index.replace(["a", "c"], codes_of([15, 0], 4))
     assert index.search(codes_of([0], 4), k=3)[1].tolist() == [["c", "b", "a"]]
-    index.remove(["c"])
-    index.add(codes_of([0], 4), ids=["c"])
+    index.delete(["c"])
+    index.add(["c"], codes_of([0], 4))
     assert index.search(codes_of([0], 4), k=3)[1].tolist() == [["b", "c", "a"]]
 
 
 def test_many_ties_out_of_order_need_little_memory_and_go_to_the_lowest_ids():
     rng = np.random.default_rng(0)
     index = HammingIndex(8)
-    index.add(np.zeros((1, 1), np.uint8), ids=[10**6])
+    index.add([10**6], np.zeros((1, 1), np.uint8))
     ids = rng.permutation(20_000)
     for part in np.split(ids, 4):
-        index.add(np.zeros((len(part), 1), np.uint8), ids=part)
+        index.add(part, np.zeros((len(part), 1), np.uint8))
     assert index.search(np.zeros((5, 1), np.uint8), k=7)[1].tolist() == [list(range(7))] * 5
 
 
 def test_range_includes_its_radius():
     index = HammingIndex(4)
-    index.add(codes_of([0b0000, 0b0001, 0b0011, 0b0111], 4))
+    index.add(None, codes_of([0b0000, 0b0001, 0b0011, 0b0111], 4))
     limits, distances, ids = index.range_search(codes_of([0b0000, 0b1111], 4), radius=2)
     assert limits.tolist() == [0, 3, 5]
     assert distances.tolist() == [0, 1, 2, 1, 2]
@@ -201,14 +201,14 @@ def test_range_includes_its_radius():
 
 def test_items_are_numbered_on_from_the_greatest_id_ever_used(tmp_path):
     index = HammingIndex(4)
-    index.add(codes_of([1, 2], 4))
-    index.add(codes_of([3], 4), ids=[7])
-    index.add(codes_of([4], 4))
+    index.add(None, codes_of([1, 2], 4))
+    index.add([7], codes_of([3], 4))
+    index.add(None, codes_of([4], 4))
     assert list(index) == [0, 1, 7, 8]
-    index.remove([8, 7])
+    index.delete([8, 7])
     index.save(tmp_path / "index")
     for again in (index, HammingIndex.load(tmp_path / "index")):
-        again.add(codes_of([5], 4))
+        again.add(None, codes_of([5], 4))
         assert list(again) == [0, 1, 9]
 
 
@@ -225,23 +225,23 @@ def test_an_empty_index_answers():
 
 def test_an_emptied_index_takes_ids_of_either_kind():
     index = HammingIndex(4)
-    index.add(codes_of([1], 4), ids=["a"])
-    index.remove(["a"])
-    index.add(codes_of([1], 4))
+    index.add(["a"], codes_of([1], 4))
+    index.delete(["a"])
+    index.add(None, codes_of([1], 4))
     assert list(index) == [0]
 
 
 def test_an_index_emptied_of_strings_is_saved_and_loaded(tmp_path):
     index = HammingIndex(n_bits=8)
-    index.add(np.zeros((1, 1), np.uint8), ids=["only"])
-    index.remove(["only"])
+    index.add(["only"], np.zeros((1, 1), np.uint8))
+    index.delete(["only"])
     index.save(tmp_path / "index")
     assert list(HammingIndex.load(tmp_path / "index")) == []
 
 
 def test_results_have_the_types_of_faiss():
     index = HammingIndex(4)
-    index.add(codes_of([1, 2], 4), ids=np.array([3, 4], np.uint8))
+    index.add(np.array([3, 4], np.uint8), codes_of([1, 2], 4))
     distances, ids = index.search(codes_of([1], 4), k=3)
     assert (distances.dtype, ids.dtype) == (np.int32, np.int64)
     limits, distances, ids = index.range_search(codes_of([1], 4), radius=4)
@@ -253,7 +253,7 @@ def test_results_have_the_types_of_faiss():
 )
 def test_string_ids_come_in_any_sequence(ids):
     index = HammingIndex(4)
-    index.add(codes_of([1, 2], 4), ids=ids)
+    index.add(ids, codes_of([1, 2], 4))
     assert list(index) == ["x", "y"]
     assert {type(i) for i in index} == {str}
 
@@ -263,8 +263,8 @@ def test_search_equals_a_stable_sort_at_any_width(n_bits):
     rng = np.random.default_rng(n_bits)
     codes, queries = (pack(rng.standard_normal((n, n_bits))) for n in (500, 20))
     index = HammingIndex(n_bits)
-    index.add(codes[:100])
-    index.add(codes[100:])
+    index.add(None, codes[:100])
+    index.add(None, codes[100:])
     distances = np.unpackbits(queries[:, None] ^ codes, axis=2).sum(axis=2)
     order = np.argsort(distances, axis=1, kind="stable")[:, :50]
     found, ids = index.search(queries, k=50)
@@ -276,7 +276,7 @@ def test_threads_change_nothing():
     rng = np.random.default_rng(0)
     codes, queries = (pack(rng.standard_normal((n, 16))) for n in (500, 100))
     index = HammingIndex(16)
-    index.add(codes)
+    index.add(None, codes)
     results = []
     try:
         for n_threads in (1, 3):
@@ -300,9 +300,9 @@ def test_a_search_sees_whole_batches_while_others_are_added_and_removed():
     searching = threading.Thread(target=search)
     searching.start()
     for i in range(60):
-        index.add(np.zeros((10, 1), np.uint8), ids=range(10 * i, 10 * i + 10))
+        index.add(range(10 * i, 10 * i + 10), np.zeros((10, 1), np.uint8))
         if i % 3 == 2:
-            index.remove(range(10 * i - 10, 10 * i))
+            index.delete(range(10 * i - 10, 10 * i))
     stop.set()
     searching.join()
     assert seen
@@ -314,7 +314,7 @@ def test_a_search_sees_whole_batches_while_others_are_added_and_removed():
 def test_a_search_sees_all_of_a_replacement_or_nothing():
     n = 300
     index = HammingIndex(8)
-    index.add(np.zeros((n, 1), np.uint8))
+    index.add(None, np.zeros((n, 1), np.uint8))
     zero, stop, seen = np.zeros((5, 1), np.uint8), threading.Event(), []
 
     def search():
@@ -326,7 +326,7 @@ def test_a_search_sees_all_of_a_replacement_or_nothing():
     for thread in searching:
         thread.start()
     for i in range(200):
-        index.replace(np.full((n, 1), 255 * (i % 2), np.uint8), range(n))
+        index.replace(range(n), np.full((n, 1), 255 * (i % 2), np.uint8))
     stop.set()
     for thread in searching:
         thread.join()
@@ -339,13 +339,13 @@ def test_a_search_sees_all_of_a_replacement_or_nothing():
 
 def test_removing_and_replacing_copy_nothing_until_half_is_gone():
     index = HammingIndex(64)
-    index.add(np.zeros((1000, 8), np.uint8))
-    index.add(np.zeros((100, 8), np.uint8))  # which makes room
+    index.add(None, np.zeros((1000, 8), np.uint8))
+    index.add(None, np.zeros((100, 8), np.uint8))  # which makes room
     planes = index._shelf.now.items.planes
-    index.remove(range(300))
-    index.replace(np.ones((50, 8), np.uint8), range(400, 450))
+    index.delete(range(300))
+    index.replace(range(400, 450), np.ones((50, 8), np.uint8))
     assert index._shelf.now.items.planes is planes
-    index.remove(range(500, 700))
+    index.delete(range(500, 700))
     assert index._shelf.now.items.size == len(index) == 600
     assert list(index) == [*range(300, 500), *range(700, 1100)]
 
@@ -353,15 +353,15 @@ def test_removing_and_replacing_copy_nothing_until_half_is_gone():
 @pytest.mark.parametrize(
     "change",
     [
-        lambda index: index.replace(codes_of([15, 15], 4), ids=[0, 1]),
-        lambda index: index.remove([0]),
-        lambda index: index.add(codes_of([0, 0], 4)),
+        lambda index: index.replace([0, 1], codes_of([15, 15], 4)),
+        lambda index: index.delete([0]),
+        lambda index: index.add(None, codes_of([0, 0], 4)),
     ],
-    ids=["replace", "remove", "add"],
+    ids=["replace", "delete", "add"],
 )
 def test_a_search_sees_the_index_as_it_was_when_it_began(monkeypatch, change):
     index = HammingIndex(4)
-    index.add(codes_of([0, 1, 3], 4))
+    index.add(None, codes_of([0, 1, 3], 4))
 
     def change_then_search(*arguments):
         change(index)
@@ -376,7 +376,7 @@ def test_a_search_sees_the_index_as_it_was_when_it_began(monkeypatch, change):
 def test_changes_of_the_callers_arrays_do_not_reach_the_index():
     index = HammingIndex(8)
     codes, ids = codes_of([1, 2], 8), np.array([5, 6])
-    index.add(codes, ids)
+    index.add(ids, codes)
     codes[:], ids[:] = 0, 0
     index.ids[:] = 9
     index.codes[:] = 9
@@ -388,11 +388,11 @@ def test_no_use_of_the_index_makes_a_kernel_compile_again(tmp_path):
     index = HammingIndex(100)
     codes = pack(np.random.default_rng(0).standard_normal((20, 100)))
     codes.flags.writeable = False
-    index.add(codes)
+    index.add(None, codes)
     index.search(codes, 3)
-    index.remove([3])
+    index.delete([3])
     index.search(codes[::2], 30)
-    index.replace(codes[:1], [4])
+    index.replace([4], codes[:1])
     index.range_search(np.asfortranarray(codes), 3)
     index.save(tmp_path / "index")
     mapped = HammingIndex.load(tmp_path / "index", mmap=True)
@@ -409,7 +409,7 @@ def test_no_use_of_the_index_makes_a_kernel_compile_again(tmp_path):
 def test_equal_indexes_are_equal_files(tmp_path):
     for name in ("one", "two"):
         index = HammingIndex(9)
-        index.add(codes_of([1, 2], 9), ids=["a", "b"])
+        index.add(["a", "b"], codes_of([1, 2], 9))
         index.save(tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
@@ -417,7 +417,7 @@ def test_equal_indexes_are_equal_files(tmp_path):
 
 def test_a_damaged_or_foreign_file_is_refused(tmp_path):
     index = HammingIndex(9)
-    index.add(codes_of([1, 2], 9))
+    index.add(None, codes_of([1, 2], 9))
     path = tmp_path / "index"
     index.save(path)
     whole = path.read_bytes()
@@ -444,7 +444,7 @@ def test_a_mapped_index_answers_from_the_file_until_items_are_added(tmp_path):
     rng = np.random.default_rng(0)
     codes = pack(rng.standard_normal((1000, 100)))
     index = HammingIndex(100)
-    index.add(codes)
+    index.add(None, codes)
     index.save(tmp_path / "index")
     before = (tmp_path / "index").read_bytes()
     mapped = HammingIndex.load(tmp_path / "index", mmap=True)
@@ -454,9 +454,9 @@ def test_a_mapped_index_answers_from_the_file_until_items_are_added(tmp_path):
         assert array.ctypes.data % 64 == 0
     for change in (
         lambda either: either.search(codes, 1),
-        lambda either: either.remove([3, 5]),
-        lambda either: either.replace(codes[:2], [8, 9]),
-        lambda either: either.add(codes[:70]),
+        lambda either: either.delete([3, 5]),
+        lambda either: either.replace([8, 9], codes[:2]),
+        lambda either: either.add(None, codes[:70]),
     ):
         change(index)
         change(mapped)
@@ -469,7 +469,7 @@ def test_a_mapped_index_answers_from_the_file_until_items_are_added(tmp_path):
 
 def test_other_processes_read_the_same_mapped_file(tmp_path):
     index = HammingIndex(64)
-    index.add(pack(np.random.default_rng(0).standard_normal((500, 64))))
+    index.add(None, pack(np.random.default_rng(0).standard_normal((500, 64))))
     index.save(tmp_path / "index")
     program = (
         "import sys, numpy as np; from streamhash import HammingIndex; "
@@ -488,7 +488,7 @@ def test_a_file_of_the_first_layout_loads():
     expected = np.load(FILES / "v1-index-rows.npz")
     np.testing.assert_array_equal(index.search(expected["queries"], 5)[0], expected["distances"])
     assert list(index) == sorted(expected["ids"].tolist())
-    index.add(expected["queries"][:1])
+    index.add(None, expected["queries"][:1])
     assert max(index) == 1000  # ids go on from the greatest one
 
 
@@ -532,13 +532,13 @@ def test_a_file_whose_parts_do_not_fit_is_refused(tmp_path, header, arrays):
 
 def full_index():
     index = HammingIndex(12)
-    index.add(codes_of([1, 2], 12), ids=[0, 7])
+    index.add([0, 7], codes_of([1, 2], 12))
     return index
 
 
 def string_index():
     index = HammingIndex(12)
-    index.add(codes_of([1, 2], 12), ids=["a", "b"])
+    index.add(["a", "b"], codes_of([1, 2], 12))
     return index
 
 
@@ -550,101 +550,101 @@ ONE = codes_of([1], 12)
     [
         (
             full_index,
-            lambda index: index.add(codes_of([3, 4], 12), ids=[8, 7]),
+            lambda index: index.add([8, 7], codes_of([3, 4], 12)),
             "HammingIndex.add: id 7 is already in the index; change its code with replace.",
         ),
         (
             full_index,
-            lambda index: index.add(codes_of([3, 4], 12), ids=[8, 8]),
+            lambda index: index.add([8, 8], codes_of([3, 4], 12)),
             "HammingIndex.add: id 8 came twice; pass each id once.",
         ),
         (
             full_index,
-            lambda index: index.add(codes_of([3, 4], 12), ids=[8]),
+            lambda index: index.add([8], codes_of([3, 4], 12)),
             "HammingIndex.add: 2 codes and 1 ids came; pass one id a code.",
         ),
         (
             full_index,
-            lambda index: index.add(ONE, ids=["x"]),
+            lambda index: index.add(["x"], ONE),
             "HammingIndex.add: ids are strings, those of this index are whole numbers; pass whole "
             "numbers.",
         ),
         (
             string_index,
-            lambda index: index.add(ONE, ids=[1]),
+            lambda index: index.add([1], ONE),
             "HammingIndex.add: ids are whole numbers, those of this index are strings; pass "
             "strings.",
         ),
         (
             string_index,
-            lambda index: index.add(ONE),
+            lambda index: index.add(None, ONE),
             "HammingIndex.add: ids did not come, and this index has strings; pass one string an "
             "item.",
         ),
         (
             full_index,
-            lambda index: index.add(codes_of([3, 4], 12), ids=[1, "x"]),
+            lambda index: index.add([1, "x"], codes_of([3, 4], 12)),
             "HammingIndex.add: ids hold 'x'; pass whole numbers from 0 up, or strings, but not "
             "both.",
         ),
         (
             full_index,
-            lambda index: index.add(ONE, ids=[1.0]),
+            lambda index: index.add([1.0], ONE),
             "HammingIndex.add: ids hold 1.0; pass whole numbers from 0 up, or strings, but not "
             "both.",
         ),
         (
             full_index,
-            lambda index: index.add(ONE, ids=[True]),
+            lambda index: index.add([True], ONE),
             "HammingIndex.add: ids hold True; pass whole numbers from 0 up, or strings, but not "
             "both.",
         ),
         (
             full_index,
-            lambda index: index.add(ONE, ids=[-1]),
+            lambda index: index.add([-1], ONE),
             "HammingIndex.add: ids from -1 to -1 came; pass whole numbers from 0 to "
             "9223372036854775807, or strings.",
         ),
         (
             full_index,
-            lambda index: index.add(ONE, ids=[2**63]),
+            lambda index: index.add([2**63], ONE),
             "HammingIndex.add: ids from 9223372036854775808 to 9223372036854775808 came; pass "
             "whole numbers from 0 to 9223372036854775807, or strings.",
         ),
         (
             string_index,
-            lambda index: index.remove("a"),
-            "HammingIndex.remove: ids='a' is not a list of ids; pass one id an item.",
+            lambda index: index.delete("a"),
+            "HammingIndex.delete: ids='a' is not a list of ids; pass one id an item.",
         ),
         (
             full_index,
-            lambda index: index.remove([0, 8]),
-            "HammingIndex.remove: id 8 is not in the index; ask `id in index` first, or add it.",
+            lambda index: index.delete([0, 8]),
+            "HammingIndex.delete: id 8 is not in the index; ask `id in index` first, or add it.",
         ),
         (
             full_index,
-            lambda index: index.remove([0, 0]),
-            "HammingIndex.remove: id 0 came twice; pass each id once.",
+            lambda index: index.delete([0, 0]),
+            "HammingIndex.delete: id 0 came twice; pass each id once.",
         ),
         (
             full_index,
-            lambda index: index.replace(codes_of([3, 4], 12), [0, 8]),
+            lambda index: index.replace([0, 8], codes_of([3, 4], 12)),
             "HammingIndex.replace: id 8 is not in the index; ask `id in index` first, or add it.",
         ),
         (
             full_index,
-            lambda index: index.replace(ONE, [0, 7]),
+            lambda index: index.replace([0, 7], ONE),
             "HammingIndex.replace: 1 codes and 2 ids came; pass one id a code.",
         ),
         (
             full_index,
-            lambda index: index.add(np.zeros((1, 3), np.uint8)),
+            lambda index: index.add(None, np.zeros((1, 3), np.uint8)),
             "HammingIndex.add: codes: 12 bits need 2 bytes a row, but came 3; pass codes of the "
             "model these belong to.",
         ),
         (
             full_index,
-            lambda index: index.add(np.full((1, 2), 255, np.uint8)),
+            lambda index: index.add(None, np.full((1, 2), 255, np.uint8)),
             "HammingIndex.add: codes: the last 4 bits of a row, which fill up the last byte of "
             "12-bit codes, must be zero; pass codes of 12 bits.",
         ),

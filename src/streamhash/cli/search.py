@@ -36,7 +36,7 @@ def run(
 
     hasher = load(model)
     index = HammingIndex(hasher.n_bits)
-    index.add(read_codes(hasher, database, label_column))
+    index.add(None, read_codes(hasher, database, label_column))
     codes = read_codes(hasher, queries, label_column)
     distances, items = index.search(codes, k=min(k, len(index)))
     answers = list(enumerate(zip(items.tolist(), distances.tolist(), strict=True)))

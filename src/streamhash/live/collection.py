@@ -265,8 +265,8 @@ class Collection(Reading):
             store.append_items(keys, ids, rows, names, metadata, codes, view.number)
             view.directory.append(keys, ids, labels)
             if view.index is not None and codes is not None:
-                view.index.remove(old_keys)
-                view.index.add(codes, keys)
+                view.index.delete(old_keys)
+                view.index.add(keys, codes)
         try:
             store.delete_items(old_keys)
         except FileError as error:  # they do not count any more
@@ -301,7 +301,7 @@ class Collection(Reading):
             with self._storing(None, items=1):
                 self._store.delete_items(keys)
                 if view.index is not None:
-                    view.index.remove(keys)
+                    view.index.delete(keys)
                 view.directory.remove(names.tolist())
         self._tidy()
 

@@ -90,7 +90,7 @@ def _write_numpy(collection: "Reading", path: Path, vectors: bool) -> int:
     labels: list[Any] = []
     rows = [np.empty((0, collection.n_features or 0), collection._settings["vectors"])]
     for batch in collection.scan(vectors=vectors):
-        index.add(batch.codes, batch.ids)
+        index.add(batch.ids, batch.codes)
         places |= dict(zip(batch.ids.tolist(), count(len(labels))))
         labels += batch.labels
         rows += [batch.vectors] if vectors else []
@@ -110,7 +110,7 @@ def _write_faiss(collection: "Reading", path: Path, _vectors: bool) -> int:
     faiss = load_part("faiss", "Collection.export")
     index = HammingIndex(collection.n_bits)
     for batch in collection.scan(vectors=False):
-        index.add(batch.codes, batch.ids)
+        index.add(batch.ids, batch.codes)
     is_named = collection.id_kind == "strings"
     content = faiss.serialize_index_binary(to_faiss(index, numbered=is_named))
     if is_named:  # first, so that an index is never without its names

@@ -101,8 +101,8 @@ def advance(view: View, store: Store, homes: Homes) -> View:
             view.index.retire()
         index.serve(directory.keys, partial(store.read_codes, number))
     elif index is not None and new.codes is not None:
-        index.remove(dropped)
-        index.add(new.codes, new.keys)
+        index.delete(dropped)
+        index.add(new.keys, new.codes)
     _set_labels(directory, later, from_json(labels))
     return View(number, model, index, directory, n_labels + len(later), fold)
 

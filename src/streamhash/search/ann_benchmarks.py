@@ -59,7 +59,7 @@ class StreamhashExact:
             )
         codes = self._pack(array)
         index = HammingIndex(array.shape[1] * (8 if self.packed else 1))
-        index.add(codes)
+        index.add(None, codes)
         self._index = self._build(index)
         self._kilobytes = (codes.nbytes + 8 * len(codes)) / 1024
 

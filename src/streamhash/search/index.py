@@ -39,13 +39,13 @@ class HammingIndex:
     numbered as they come. How many threads search is set by ``streamhash.set_threads``; it changes
     no result.
 
-    Any number of threads may search while others add, remove or replace: a search sees the index
+    Any number of threads may search while others add, delete or replace: a search sees the index
     as it was when the search began, and nobody waits for it. A call that raises an error has
     changed nothing.
 
-    Adding, removing and replacing take time in proportion to what is added, removed or replaced,
+    Adding, deleting and replacing take time in proportion to what is added, deleted or replaced,
     on average: now and then the index is laid out anew. A code takes its bytes, its id eight more
-    (and eight more once something was removed).
+    (and eight more once something was deleted).
 
     Parameters
     ----------
@@ -53,11 +53,11 @@ class HammingIndex:
         Length of the codes, 1 to 1024.
 
     >>> index = HammingIndex(n_bits=8)
-    >>> index.add(np.array([[0b0000], [0b0111], [0b0001]], dtype=np.uint8), ids=["a", "b", "c"])
+    >>> index.add(["a", "b", "c"], np.array([[0b0000], [0b0111], [0b0001]], dtype=np.uint8))
     >>> distances, ids = index.search(np.array([[0b0011]], dtype=np.uint8), k=2)
     >>> distances, ids
     (array([[1, 1]], dtype=int32), array([['b', 'c']], dtype=object))
-    >>> index.remove(["b"])
+    >>> index.delete(["b"])
     >>> "b" in index, len(index)
     (False, 2)
     """
@@ -96,10 +96,11 @@ class HammingIndex:
 
     # ------------------------------------------------------------------------------------ changes
 
-    def add(self, codes: ArrayLike, ids: Any = None) -> None:
+    def add(self, ids: Any, codes: ArrayLike) -> None:
         """Add codes (n, bytes) under new ids.
 
-        Without ``ids``, they go on from the greatest whole number ever used here, from 0 at first.
+        With None for ``ids``, they go on from the greatest whole number ever used here, from 0 at
+        first.
         """
         rows = self._rows(codes, "add")
         with self._writing:
@@ -117,12 +118,12 @@ class HammingIndex:
             if kind(new) == "whole numbers":
                 self._next_id = max(self._next_id, int(new.max()) + 1)
 
-    def remove(self, ids: Any) -> None:
-        """Remove the items with these ids."""
+    def delete(self, ids: Any) -> None:
+        """Delete the items with these ids."""
         with self._writing:
-            self._shelf.remove(self._find(ids, None, "remove")[1])
+            self._shelf.remove(self._find(ids, None, "delete")[1])
 
-    def replace(self, codes: ArrayLike, ids: Any) -> None:
+    def replace(self, ids: Any, codes: ArrayLike) -> None:
         """Give the items with these ids new codes (n, bytes)."""
         rows = self._rows(codes, "replace")
         with self._writing:
@@ -188,7 +189,7 @@ class HammingIndex:
             index = cls(header["n_bits"])
             ids = arrays["ids"] if "ids" in arrays else check_ids(from_bytes(arrays), place="ids")
             if "codes" in arrays:  # written before codes were laid out in planes
-                index.add(arrays["codes"], ids)
+                index.add(ids, arrays["codes"])
             else:
                 index._shelf.take(arrays["planes"], ids, n_bits=index.n_bits, trust=mmap)
                 if len(ids) and kind(ids) == "whole numbers":

@@ -35,7 +35,7 @@ class Sample(NamedTuple):
     ) -> Answer:
         """Encode the sample with a model, and search it."""
         index = HammingIndex(model.n_bits)
-        index.add(model.transform(self.vectors), self.keys)
+        index.add(self.keys, model.transform(self.vectors))
         codes = model.transform(queries)
         return Answer(number, codes, *index.search(codes, k), self.listing)
 

@@ -31,10 +31,10 @@ class Home(Protocol):
 
     is_shared: bool  # other processes search, or change, the same codes
 
-    def add(self, codes: Codes, keys: Keys) -> None:
+    def add(self, keys: Keys, codes: Codes) -> None:
         """Take codes of new keys."""
 
-    def remove(self, keys: Keys) -> None:
+    def delete(self, keys: Keys) -> None:
         """Forget keys."""
 
     def search(self, codes: Codes, k: int) -> tuple[NDArray[np.int32], Keys]:

@@ -34,9 +34,9 @@ class MemoryHome(HammingIndex):
     def fill(self, keys: "Keys", read: "Read") -> None:
         """Hold these keys and no others."""
         there = self.ids
-        self.remove(np.setdiff1d(there, keys, assume_unique=True))
+        self.delete(np.setdiff1d(there, keys, assume_unique=True))
         for codes, some in read(np.setdiff1d(keys, there, assume_unique=True)):
-            self.add(codes, some)
+            self.add(some, codes)
 
     def serve(self, keys: "Keys", read: "Read") -> None:
         """Hold these keys and no others."""

@@ -68,13 +68,13 @@ class MilvusHome:
 
     # ------------------------------------------------------------------------------------- changes
 
-    def add(self, codes: Codes, keys: "Keys") -> None:
+    def add(self, keys: "Keys", codes: Codes) -> None:
         """Send codes of new keys; if the server is away, later."""
         with self._changing:
             self._late_adds.append(keys)
             self._send(lambda: self._table.put(codes, keys))
 
-    def remove(self, keys: "Keys") -> None:
+    def delete(self, keys: "Keys") -> None:
         """Delete keys; if the server is away, later."""
         if len(keys):
             with self._changing:

@@ -30,7 +30,7 @@ def make_index(codes: Any, ids: Any, n_bits: int | None, place: str) -> HammingI
     try:
         index = HammingIndex(8 * width if n_bits is None else n_bits)
         if width == code_bytes(index.n_bits):
-            index.add(array, ids)
+            index.add(ids, array)
             return index
     except InputError as error:
         raise InputError(f"{place}: {error}") from error

@@ -38,7 +38,7 @@ def to_numpy(
 
     >>> import tempfile
     >>> index = HammingIndex(n_bits=12)
-    >>> index.add(np.array([[1, 16], [2, 32]], dtype=np.uint8), ids=["a", "b"])
+    >>> index.add(["a", "b"], np.array([[1, 16], [2, 32]], dtype=np.uint8))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     to_numpy(index, folder + "/codes.npz")
     ...     with np.load(folder + "/codes.npz") as file:
