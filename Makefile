@@ -1,5 +1,7 @@
 # make demo   set everything up, then learn, evaluate and draw on the embedded data (about a minute the first time)
 # make test   set everything up, then run every check that CI runs
+# make quick  what needs no server, browser, cluster or data set, in about a minute
+# make fuzz   the state machines with random seeds, for as long as it takes
 # make bench  the speed benchmarks, as ratios against plain twins and peers
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -11,7 +13,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 
 BENCHMARKS := $(filter-out _%,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
-.PHONY: demo test lint check browser bench screenshots format clean
+.PHONY: demo test quick fuzz lint check browser bench screenshots format clean
 
 demo: .venv/user
 	$(BIN)/streamhash demo
@@ -26,6 +28,12 @@ lint: .venv/developer
 
 check: .venv/developer browser
 	$(BIN)/pytest -n 2 --dist worksteal
+
+quick: .venv/developer
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow" -q
+
+fuzz: .venv/developer
+	STREAMHASH_FUZZ=20 $(BIN)/pytest -n 2 -m machine
 
 # The page is tested in Debian's Chromium; without it those tests are skipped and say so.
 browser:

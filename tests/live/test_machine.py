@@ -4,9 +4,10 @@ import tempfile
 
 import hypothesis.strategies as st
 import numpy as np
-from hypothesis import HealthCheck, settings
+import pytest
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from fuzzing import machine_settings
 from streamhash import SDOH
 from streamhash.live import Collection, state
 
@@ -122,10 +123,5 @@ class Machine(RuleBasedStateMachine):
 
 
 TestMachine = Machine.TestCase
-TestMachine.settings = settings(
-    max_examples=8,
-    stateful_step_count=25,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=list(HealthCheck),
-)
+TestMachine.settings = machine_settings(examples=8, steps=25)
+TestMachine.pytestmark = [pytest.mark.machine, pytest.mark.slow]

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import streamhash.search
+from fuzzing import machine_settings
 from streamhash import FileError, HammingIndex, InputError, pack, storage
 from streamhash.kernels.hamming import nearest, within
 from streamhash.search import shelf
@@ -147,12 +147,8 @@ class StringIndexAgainstDict(IndexAgainstDict):
 TestIndexAgainstDict = IndexAgainstDict.TestCase
 TestStringIndexAgainstDict = StringIndexAgainstDict.TestCase
 for case in (TestIndexAgainstDict, TestStringIndexAgainstDict):
-    case.settings = settings(
-        max_examples=40,
-        stateful_step_count=30,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow],
-    )
+    case.settings = machine_settings(examples=40, steps=30)
+    case.pytestmark = pytest.mark.machine
 
 
 # ---------------------------------------------------------------------------------- the contract
