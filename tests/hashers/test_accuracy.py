@@ -2,16 +2,12 @@
 
 import pytest
 
-from streamhash import MissingDataError
+from data import need_data
 from streamhash.lab import run_cell
-from streamhash.lab.datasets import load_data
 
 
 def final_map(method, data, n_bits, **choices):
-    try:
-        load_data(data)
-    except MissingDataError as missing:
-        pytest.skip(str(missing))
+    need_data(data)
     row = run_cell(method, data, n_bits, 0, checkpoints=1, **choices)
     return row["metrics"]["map"]
 

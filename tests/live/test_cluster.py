@@ -11,21 +11,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from data import need_data
 from streamhash import SDOH
 from streamhash.cluster import cluster_executor
 from streamhash.errors import UnreachableError
 from streamhash.lab import plan_cell, read_folder, run_plans
-from streamhash.lab.datasets import available, load_data
+from streamhash.lab.datasets import load_data
 from streamhash.live import Collection
 
 pytest.importorskip("distributed", reason="needs Dask")
 
 PROGRAM = Path(sys.executable).with_name("streamhash")
 SMALL = 4096  # bytes that a task or its result may take
-
-
-def has_data(name):
-    return any(card.name == name and card.here for card in available())
 
 
 class Cluster:
@@ -171,8 +168,8 @@ def test_experiments_run_on_a_cluster(cluster):
     assert max(weighed.sizes) < 10 * SMALL
 
 
-@pytest.mark.skipif(not has_data("mnist"), reason="needs MNIST (streamhash data get mnist)")
 def test_the_papers_tables_are_made_on_a_cluster(tmp_path, cluster):
+    need_data("mnist")
     words = ("reproduce", "mnist-table", "--data", "mnist", "--quick", "--method", "lsh")
     done = subprocess.run(
         [PROGRAM, *words, "--scheduler", cluster.scheduler, "--out", tmp_path],

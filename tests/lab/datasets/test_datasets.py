@@ -14,22 +14,15 @@ import numpy as np
 import pytest
 
 import streamhash.lab.datasets as data
+from data import need_data
 from streamhash.errors import FileError, InputError, MissingDataError
 from streamhash.lab.datasets.cards import CARDS
 from streamhash.lab.datasets.folders import data_folders
 
 
-def need(name):
-    """Skip the test if the data set is not on this machine."""
-    card = next(card for card in data.available() if card.name == name)
-    if not card.here:
-        pytest.skip(f"{name} is not on this machine: set STREAMHASH_DATA to a folder that has it")
-    return card
-
-
 def mnist_archives():
     """Return MNIST's four compressed files, or skip the test."""
-    archives = list(Path(need("mnist").where).glob("*-ubyte.gz"))
+    archives = list(Path(need_data("mnist").where).glob("*-ubyte.gz"))
     return archives or pytest.skip("mnist is here, but not compressed")
 
 
@@ -70,7 +63,7 @@ def test_synthetic_is_the_same_each_time():
 
 
 def test_mnist_is_whole():
-    need("mnist")
+    need_data("mnist")
     mnist = data.load_data("mnist")
     assert mnist.X.shape == (70_000, 784)
     assert mnist.X.dtype == np.float32
@@ -105,7 +98,7 @@ def test_a_damaged_mnist_file_is_refused(monkeypatch, tmp_path):
 
 
 def test_feature_sets_are_whole():
-    need("miniplaces-features")
+    need_data("miniplaces-features")
     places = data.load_data("miniplaces-features")
     assert places.X.shape == (100_000, 128)
     assert places.X.dtype == np.float32
