@@ -4,12 +4,15 @@ from streamhash.base import NotStartedError as NotStartedError
 from streamhash.base import OnlineHasher as OnlineHasher
 from streamhash.codes import pack as pack
 from streamhash.codes import unpack as unpack
+from streamhash.errors import ConflictError as ConflictError
 from streamhash.errors import FileError as FileError
 from streamhash.errors import GoneError as GoneError
 from streamhash.errors import InputError as InputError
 from streamhash.errors import InUseError as InUseError
 from streamhash.errors import MissingDataError as MissingDataError
 from streamhash.errors import MissingPartError as MissingPartError
+from streamhash.errors import NotFoundError as NotFoundError
+from streamhash.errors import ReadOnlyError as ReadOnlyError
 from streamhash.errors import ServiceError as ServiceError
 from streamhash.errors import StreamhashError as StreamhashError
 from streamhash.errors import UnreachableError as UnreachableError

@@ -53,6 +53,8 @@ ROW_TILE = 64
 class NotStartedError(InputError, NotFittedError):  # type: ignore[misc]
     """A model was asked for codes before it has seen any data."""
 
+    status, code = 409, "not_ready"
+
 
 class Streaming(BaseEstimator):  # type: ignore[misc]
     """An estimator that learns piece by piece, and can be saved, loaded and rolled back."""

@@ -2,7 +2,10 @@
 
     StreamhashError           500
     ├── InputError            400  (a ValueError) an argument, parameter or array of no use
-    │   └── NotStartedError   409  (a NotFittedError) codes asked for before any data was learned
+    │   ├── NotStartedError   409  (a NotFittedError) codes asked for before any data was learned
+    │   ├── NotFoundError     404  an item or a model that is not there
+    │   ├── ConflictError     409  an item that is there already
+    │   └── ReadOnlyError     403  a change to what is open to read only
     ├── FileError             507  (a ValueError) a file corrupt, foreign or of a newer version
     ├── InUseError            409  (a RuntimeError) a collection that another process writes to
     ├── MissingDataError      404  (a FileNotFoundError) a data set that is not on this machine
@@ -17,12 +20,15 @@ since scikit-learn, which defines NotFittedError, is slow to import.
 """
 
 __all__ = [
+    "ConflictError",
     "FileError",
     "GoneError",
     "InUseError",
     "InputError",
     "MissingDataError",
     "MissingPartError",
+    "NotFoundError",
+    "ReadOnlyError",
     "ServiceError",
     "StreamhashError",
     "UnreachableError",
@@ -40,6 +46,24 @@ class InputError(StreamhashError, ValueError):
     """An argument, a parameter or an array that cannot be used."""
 
     status, code = 400, "bad_input"
+
+
+class NotFoundError(InputError):
+    """An item or a model that is not there."""
+
+    status, code = 404, "not_found"
+
+
+class ConflictError(InputError):
+    """An item that is there already."""
+
+    status, code = 409, "conflict"
+
+
+class ReadOnlyError(InputError):
+    """A change to a collection that is open to read only."""
+
+    status, code = 403, "read_only"
 
 
 class FileError(StreamhashError, ValueError):

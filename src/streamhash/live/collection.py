@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.base import OnlineHasher
-from streamhash.errors import FileError, InputError
+from streamhash.errors import ConflictError, FileError, InputError
 from streamhash.live.backends import check_serving
 from streamhash.live.inputs import check_labels, check_metadata, check_vectors, to_json
 from streamhash.live.learner import Learner
@@ -242,7 +242,7 @@ class Collection(Reading):
         names = new_ids(directory, ids, len(rows), self._id_kind(), place)
         found = directory.find(names.tolist())
         if (found >= 0).any() and existing == "refuse":
-            raise InputError(
+            raise ConflictError(
                 f"{place}: id {names[found >= 0].tolist()[0]!r} is there already; pass "
                 'existing="skip" or "replace", or another id.'
             )

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.errors import InputError
+from streamhash.errors import InputError, NotFoundError
 from streamhash.live.directory import Directory
 from streamhash.search.ids import LARGEST, check_ids, check_once, kind
 
@@ -40,7 +40,7 @@ def find(directory: Directory, ids: Any, place: str) -> tuple[NDArray[Any], NDAr
     check_once(names, place=place)
     found = directory.find(names.tolist())
     if (found < 0).any():
-        raise InputError(
+        raise NotFoundError(
             f"{place}: id {names[found < 0].tolist()[0]!r} is not in this collection; ask "
             "`id in collection` first, or add it."
         )

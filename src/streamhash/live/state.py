@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.errors import FileError, InputError, InUseError, StreamhashError
+from streamhash.errors import FileError, InUseError, ReadOnlyError, StreamhashError
 from streamhash.live.backends import Homes, Pieces
 from streamhash.live.learner import Learner
 from streamhash.live.locks import ReaderLease, WriterLock, oldest_lease, uninterrupted
@@ -139,7 +139,7 @@ class State:
         """Let this thread alone make changes."""
         with self._writing:
             if self.read_only:
-                raise InputError(
+                raise ReadOnlyError(
                     f"Collection.{verb}: this collection is open to read only, or closed; open it "
                     "with read_only=False."
                 )

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from streamhash.base import OnlineHasher
 from streamhash.codes import Codes
-from streamhash.errors import FileError, InputError
+from streamhash.errors import FileError, InputError, NotFoundError
 from streamhash.live.addresses import Addresses
 from streamhash.live.arrow import binary_array, codes_of, vector_array
 from streamhash.live.datasets import NAMES, Datasets, lance_module, most_rows, pyarrow
@@ -293,9 +293,8 @@ class Store(Datasets):
         """Return a model."""
         table = self.read("models", filter=f"number = {number}")
         if len(table) != 1:
-            raise InputError(
-                f"{self.uri('models')}: there is no model {number!r}; models() lists those there "
-                "are."
+            raise NotFoundError(
+                f"Collection.model: there is no model {number!r}; models() lists those there are."
             )
         row = table.to_pylist()[0]
         return Model(number, row["content"], json.loads(row["facts"]))
