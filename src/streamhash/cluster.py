@@ -4,13 +4,13 @@ What is sent there is small: names, addresses and numbers. Workers read data and
 so they need to see them under the same names and addresses.
 """
 
-import importlib
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any
 
-from streamhash.errors import InputError, MissingPartError, UnreachableError
+from streamhash.errors import InputError, UnreachableError
+from streamhash.optional import import_optional
 
 __all__ = ["cluster_executor"]
 
@@ -20,12 +20,7 @@ PATIENCE = 10  # seconds for a scheduler to answer
 @contextmanager
 def cluster_executor(scheduler: str, *, patience: float = PATIENCE) -> Iterator[Executor]:
     """Open an executor of the cluster whose scheduler is at an address, ``tcp://host:port``."""
-    try:
-        distributed: Any = importlib.import_module("distributed")
-    except ImportError as error:
-        raise MissingPartError(
-            'work on a cluster needs Dask: pip install "streamhash[cluster]".'
-        ) from error
+    distributed = import_optional("distributed", extra="cluster", place="work on a cluster")
     try:
         client: Any = distributed.Client(scheduler, timeout=patience, set_as_default=False)
     except (OSError, TimeoutError) as error:

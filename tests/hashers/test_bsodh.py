@@ -8,7 +8,7 @@ import pytest
 from streamhash import BSODH, InputError
 from streamhash.base import new_generator
 from streamhash.hashers.lsh import random_directions
-from streamhash.kernels.hamming.bits import plain_sweep_bits, sweep_bits
+from streamhash.kernels.learning.bit_updates import plain_update_bits, update_bits
 
 STEPS = ("new_codes", "old_codes", "weights")
 
@@ -174,20 +174,20 @@ def test_zero_counts_as_plus_inside_and_as_zero_in_codes():
     own, others = np.array([[1.0]]), np.full((6, 1), 1.0)
     balance = BSODH(dissimilar_weight=0.2)._balance(np.vstack([own, others]))
     assert balance[0, 0] != 0
-    assert sweep_bits(np.array([[-1]], np.int8), balance[:1], np.zeros((1, 1)))[0, 0] == 1
+    assert update_bits(np.array([[-1]], np.int8), balance[:1], np.zeros((1, 1)))[0, 0] == 1
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_compiled_sweep_is_the_plain_one(seed):
+def test_the_compiled_update_of_bits_is_the_plain_one(seed):
     random = np.random.default_rng(seed)
     old = random.choice([-1.0, 1.0], (300, 20))
     B = random.choice(np.array([-1, 1], np.int8), (50, 20))
     P = 600 * random.standard_normal((50, 20))
     before = B.copy()
-    swept = sweep_bits(B, P, old.T @ old)
-    assert np.array_equal(swept, plain_sweep_bits(B, P, old.T @ old))
+    updated = update_bits(B, P, old.T @ old)
+    assert np.array_equal(updated, plain_update_bits(B, P, old.T @ old))
     assert np.array_equal(B, before)
-    assert (swept != B).sum() > 0
+    assert (updated != B).sum() > 0
 
 
 @pytest.mark.parametrize(

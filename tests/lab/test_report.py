@@ -153,6 +153,6 @@ def test_missing_matplotlib_is_one_clear_error():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == (
-        "MissingPartError: figures need matplotlib, which is not installed; "
+        "MissingPartError: a figure needs matplotlib, which is not installed; "
         'run pip install "streamhash[plots]".'
     )

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from streamhash import FileError, HammingIndex, InputError, MissingPartError, pack, unpack
 from streamhash.codes import reverse_bits
+from streamhash.optional import import_optional
 from streamhash.search import (
     bridges,
     from_arrow,
@@ -23,12 +24,11 @@ from streamhash.search import (
     to_numpy,
     to_sentence_transformers,
 )
-from streamhash.search._parts import load_part
 
 
 def need_faiss():
     pytest.importorskip("faiss", reason="faiss-cpu is not installed")
-    part = load_part("faiss", "test")
+    part = import_optional("faiss", extra="faiss", place="test")
     part.omp_set_num_threads(1)  # where cores are busy, more mostly wait for each other
     return part
 
@@ -391,8 +391,8 @@ def test_a_missing_package_is_named_with_the_way_to_get_it(monkeypatch, part, ex
     monkeypatch.setitem(sys.modules, part, None)
     with pytest.raises(MissingPartError) as error:
         call()
-    place = str(error.value).split(":")[0]
+    place = str(error.value).split()[0]
     assert str(error.value) == (
-        f'{place}: needs {part}, which is not installed; run pip install "streamhash[{extra}]".'
+        f'{place} needs {part}, which is not installed; run pip install "streamhash[{extra}]".'
     )
     assert place in bridges.__all__

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.errors import FileError, MissingDataError, MissingPartError, StreamhashError
+from streamhash.errors import FileError, MissingDataError, StreamhashError
 from streamhash.files.mat_tags import check_tags
+from streamhash.optional import import_optional
 
 __all__ = ["MatFile", "open_mat"]
 
@@ -146,11 +147,9 @@ def _reading(path: Path, place: str) -> Iterator[None]:
 
 
 def _h5py(path: Path, place: str) -> Any:
-    try:
-        import h5py  # type: ignore[import-untyped, unused-ignore]
-    except ImportError as error:
-        raise MissingPartError(
-            f"{place}: {path} is of MATLAB's format 7.3 and needs h5py, which is not installed; "
-            'run pip install "streamhash[mat]", or save it in MATLAB with -v7.'
-        ) from error
-    return h5py
+    return import_optional(
+        "h5py",
+        extra="mat",
+        place=f"{place}: {path} is of MATLAB's format 7.3 and",
+        otherwise="save it in MATLAB with -v7",
+    )

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.errors import InputError, MissingPartError
+from streamhash.errors import InputError
 from streamhash.files.columns import as_labels, choose_columns
+from streamhash.optional import import_optional
 
 __all__ = ["is_list", "list_rows", "numbers", "open_parquet", "read_parquet"]
 
@@ -54,13 +55,12 @@ def read_parquet(
 
 def open_parquet(path: Path) -> Any:
     """Open a file, to be read batch by batch."""
-    try:
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise MissingPartError(
-            f"read_table: {path} needs pyarrow, which is not installed; run "
-            'pip install "streamhash[files]", or save the table as .npz or .csv.'
-        ) from error
+    parquet = import_optional(
+        "pyarrow.parquet",
+        extra="files",
+        place=f"read_table: {path}",
+        otherwise="save the table as .npz or .csv",
+    )
     return parquet.ParquetFile(path)
 
 

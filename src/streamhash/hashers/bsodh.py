@@ -11,7 +11,7 @@ from streamhash.classes import ClassTable
 from streamhash.errors import InputError
 from streamhash.hashers._scaling import CenterScale
 from streamhash.hashers.lsh import random_directions
-from streamhash.kernels.hamming.bits import SLACK, sweep_bits
+from streamhash.kernels.learning.bit_updates import SLACK, update_bits
 from streamhash.parameters import Choice, Maybe, Number, Span, Values
 
 __all__ = ["BSODH"]
@@ -230,7 +230,7 @@ class BSODH(OnlineHasher):
         B = np.where(N[numbers, None] > 0, codes[numbers], B)
         for step in self.order if self.n_stages_ > 0 else ():
             if step == "new_codes":
-                B = sweep_bits(B, self._targets(X @ W, M, numbers), G)
+                B = update_bits(B, self._targets(X @ W, M, numbers), G)
             elif step == "old_codes":
                 codes = self._recoded(codes, B, numbers)  # now all existing items have these
                 M, G = N[:, None] * codes, codes.T @ (N[:, None] * codes)

@@ -13,8 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamhash.errors import FileError, InUseError, MissingPartError, StreamhashError
+from streamhash.errors import FileError, InUseError, StreamhashError
 from streamhash.live.locks import uninterrupted
+from streamhash.optional import import_optional
 
 if TYPE_CHECKING:
     import lance
@@ -199,13 +200,7 @@ def most_rows(schema: "pa.Schema") -> int:
 
 def lance_module() -> Any:
     """Return Lance, or say how to get it."""
-    try:
-        import lance
-    except ImportError as error:
-        raise MissingPartError(
-            'a collection needs Lance: pip install "streamhash[live]".'
-        ) from error
-    return lance
+    return import_optional("lance", extra="live", place="a collection")
 
 
 def pyarrow() -> Any:

@@ -15,8 +15,8 @@ from streamhash.errors import InputError
 from streamhash.live.arrow import binary_array
 from streamhash.live.backends.export import export_to_milvus
 from streamhash.live.inputs import to_json
+from streamhash.optional import import_optional
 from streamhash.search import HammingIndex, to_arrow, to_faiss, to_numpy
-from streamhash.search._parts import load_part
 from streamhash.storage import whole_file
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _write_numpy(collection: "Reading", path: Path, vectors: bool) -> int:
 
 
 def _write_faiss(collection: "Reading", path: Path, _vectors: bool) -> int:
-    faiss = load_part("faiss", "Collection.export")
+    faiss = import_optional("faiss", extra="faiss", place="Collection.export")
     index = HammingIndex(collection.n_bits)
     for batch in collection.scan(vectors=False):
         index.add(batch.ids, batch.codes)

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from streamhash.codes import Codes, check_codes
 from streamhash.errors import InputError
+from streamhash.optional import import_optional
 from streamhash.parameters import Maybe, Rule, Whole, check_parameters
-from streamhash.search._parts import load_part
 from streamhash.search.bridges._contents import contents
 from streamhash.search.ids import MISSING, kind, to_bytes
 from streamhash.search.index import HammingIndex
@@ -129,7 +129,7 @@ class ApproximateIndex:
         ids = np.full(shape, MISSING[kind(built.ids)], built.ids.dtype)
         if built.buckets is None:
             return np.full(shape, FAR, np.int32), ids
-        with _faiss_threads(load_part("faiss", "ApproximateIndex")):
+        with _faiss_threads(import_optional("faiss", extra="faiss", place="ApproximateIndex")):
             distances, places = built.buckets.search(queries, int(k))
         # By distance, then by place, which is the order of ids; what is not there is FAR.
         order = np.argsort(distances * np.int64(len(built.ids)) + places, axis=1)
@@ -142,7 +142,7 @@ class ApproximateIndex:
     # ------------------------------------------------------------------------------------ helpers
 
     def _make(self, codes: Codes) -> Any:
-        faiss = load_part("faiss", "ApproximateIndex")
+        faiss = import_optional("faiss", extra="faiss", place="ApproximateIndex")
         n, n_bytes = codes.shape
         n_buckets = self.n_buckets or min(2 ** round(np.log2(n) / 2), MOST_BUCKETS)
         if n_buckets > n:

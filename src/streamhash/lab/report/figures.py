@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.errors import MissingPartError
 from streamhash.lab.report.colours import GRID, INK, OTHER_PAIRS, SIMILAR_PAIRS, line_styles
 from streamhash.lab.summary import METRICS, Line
+from streamhash.optional import import_optional
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,13 +124,9 @@ def draw_distances(lines: Sequence[Line]) -> "Figure":
 
 def new_figure(width: float, height: float) -> "Figure":
     """Make an empty figure, of a size in inches."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingPartError(
-            'figures need matplotlib, which is not installed; run pip install "streamhash[plots]".'
-        ) from error
-    return Figure(figsize=(width, height), layout="constrained")
+    matplotlib = import_optional("matplotlib.figure", extra="plots", place="a figure")
+    figure: Figure = matplotlib.Figure(figsize=(width, height), layout="constrained")
+    return figure
 
 
 def _precisions(line: Line) -> Iterator[tuple[int, float]]:

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.codes import Codes, code_bytes
-from streamhash.errors import GoneError, InputError, MissingPartError, UnreachableError
+from streamhash.errors import GoneError, InputError, UnreachableError
 from streamhash.live.backends.address import MilvusAddress
+from streamhash.optional import import_optional
 
 __all__ = ["MOST", "Server", "Table"]
 
@@ -254,12 +255,7 @@ def _short(error: BaseException) -> str:
 
 
 def _pymilvus() -> Any:
-    try:
-        import pymilvus
-    except ImportError as error:
-        raise MissingPartError(
-            'a home in Milvus needs its client: pip install "streamhash[milvus]".'
-        ) from error
+    pymilvus = import_optional("pymilvus", extra="milvus", place="a collection served by Milvus")
     log = logging.getLogger("pymilvus")
     if log.level < logging.CRITICAL:
         log.setLevel(logging.CRITICAL)  # it prints tracebacks of what is raised and told here

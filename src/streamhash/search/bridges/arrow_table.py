@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.errors import InputError
-from streamhash.search._parts import load_part
+from streamhash.optional import import_optional
 from streamhash.search.bridges._contents import (
     BIT_ORDER,
     VERSION,
@@ -27,7 +27,7 @@ def to_arrow(index: HammingIndex) -> Any:
     ``bit_order`` ("big": the first bit in the highest place) and ``version``, each under a name
     that begins with ``streamhash.``; Parquet and Feather files keep it.
     """
-    arrow = load_part("pyarrow", "to_arrow")
+    arrow = import_optional("pyarrow", extra="files", place="to_arrow")
     codes, ids = contents(index)
     n, width = codes.shape
     code = arrow.FixedSizeBinaryArray.from_buffers(
@@ -53,7 +53,7 @@ def from_arrow(table: Any, *, n_bits: int | None = None) -> HammingIndex:
     ``code`` may be binary of any kind, all values of one length. ``n_bits`` is what the table's
     metadata says, unless you pass it; without both, every bit counts. Other columns are left out.
     """
-    arrow = load_part("pyarrow", "from_arrow")
+    arrow = import_optional("pyarrow", extra="files", place="from_arrow")
     if not isinstance(table, arrow.Table):
         raise InputError(
             f"from_arrow: a {type(table).__name__} came; pass a pyarrow.Table, such as "

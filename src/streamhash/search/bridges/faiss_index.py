@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from streamhash.codes import Codes
 from streamhash.errors import InputError
-from streamhash.search._parts import load_part
+from streamhash.optional import import_optional
 from streamhash.search.bridges._contents import contents, make_index
 from streamhash.search.ids import kind
 from streamhash.search.index import HammingIndex
@@ -26,7 +26,7 @@ def to_faiss(index: HammingIndex, *, numbered: bool = False) -> Any:
 
     faiss has no strings for ids: with ``numbered=True`` they are places in ``index.ids``.
     """
-    faiss = load_part("faiss", "to_faiss")
+    faiss = import_optional("faiss", extra="faiss", place="to_faiss")
     codes, ids = contents(index)
     if kind(ids) == "strings" and not numbered:
         raise InputError(
@@ -53,7 +53,7 @@ def from_faiss(
     names : sequence of str, optional
         Strings to use for ids: item ``i`` of faiss gets ``names[i]``.
     """
-    faiss = load_part("faiss", "from_faiss")
+    faiss = import_optional("faiss", extra="faiss", place="from_faiss")
     codes, ids = _read(faiss, faiss_index)
     if names is not None:
         if len(ids) and not (ids.min() >= 0 and ids.max() < len(names)):

@@ -1,4 +1,4 @@
-"""BSODH's sweep over the bits: each is set by what the others, some of them new, leave to do."""
+"""BSODH's update of the bits, one after the other: each is set given all the others."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from streamhash.kernels.compile import kernel
 
-__all__ = ["SLACK", "plain_sweep_bits", "sweep_bits"]
+__all__ = ["SLACK", "plain_update_bits", "update_bits"]
 
 Codes = NDArray[np.int8]
 Numbers = NDArray[np.float64]
@@ -15,7 +15,7 @@ Numbers = NDArray[np.float64]
 SLACK = 1e-9
 
 
-def plain_sweep_bits(B: Codes, P: Numbers, G: Numbers) -> Codes:
+def plain_update_bits(B: Codes, P: Numbers, G: Numbers) -> Codes:
     """For r = 1..k: B[:, r] = sgn(P[:, r] − Σ_{q≠r} B[:, q] G[q, r]); B (n, k), G (k, k)."""
     B = B.copy()
     for r in range(B.shape[1]):
@@ -24,15 +24,15 @@ def plain_sweep_bits(B: Codes, P: Numbers, G: Numbers) -> Codes:
     return B
 
 
-def sweep_bits(B: Codes, P: Numbers, G: Numbers) -> Codes:
-    """Return what ``plain_sweep_bits`` returns; compiled, with work only where a bit turns."""
+def update_bits(B: Codes, P: Numbers, G: Numbers) -> Codes:
+    """Return what ``plain_update_bits`` returns; compiled, with work only where a bit turns."""
     B = B.copy()
-    _sweep(B, P, B @ G, G)
+    _update(B, P, B @ G, G)
     return B
 
 
 @kernel
-def _sweep(B: Any, P: Any, BG: Any, G: Any) -> None:
+def _update(B: Any, P: Any, BG: Any, G: Any) -> None:
     n, k = B.shape
     for i in range(n):
         row = BG[i]
