@@ -16,7 +16,6 @@ from sklearn.datasets import load_digits
 
 from streamhash.errors import InputError
 from streamhash.live import Collection
-from streamhash.live.answers import MetadataReader
 from streamhash.service.errors import Refusal
 from streamhash.service.frames import pack_frame
 from streamhash.service.gather import Gatherer
@@ -355,7 +354,7 @@ def test_too_many_requests_are_refused_and_then_it_recovers(port):
 def test_searches_beyond_what_may_wait_are_refused_and_then_it_recovers(make_digits):
     async def search_while_threads_are_busy():
         with Collection.open(make_digits(300), read_only=True) as items, using_threads(2):
-            gatherer = Gatherer(items, MetadataReader(items), waiting=1)
+            gatherer = Gatherer(items, waiting=1)
             rows, go_on = X[:1].astype(np.float32), threading.Event()
             for _ in range(2):
                 gatherer._pool.submit(go_on.wait)

@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "MetadataReader",
-    "ask",
-    "items_of",
+    "answer",
     "list_items",
-    "vectors_of_keys",
-    "without_own",
+    "sample",
+    "vectors_of_ids",
 ]
 
 Integers = NDArray[np.int64]
@@ -51,6 +50,15 @@ class Answer(NamedTuple):
             keys=self.keys[start:stop, :k],
         )
 
+    def without(self, own: Integers) -> "Answer":
+        """Leave each query, an item itself, out of its neighbours, of which one is too many."""
+        drop = self.keys == own[:, None]
+        drop[~drop.any(axis=1), -1] = True
+        shape = (len(own), self.keys.shape[1] - 1)
+        return self._replace(
+            distances=self.distances[~drop].reshape(shape), keys=self.keys[~drop].reshape(shape)
+        )
+
     def ids(self) -> NDArray[Any]:
         """The ids found, (n, k); -1 (None among strings) where there are no more items."""
         there = self.keys >= 0
@@ -63,23 +71,23 @@ class Answer(NamedTuple):
         return [self.listing.label_names_of(row[row >= 0]) for row in self.keys]
 
 
-def ask(collection: "Reading", rows: NDArray[np.float32], k: int) -> Answer:
+def answer(collection: "Reading", rows: NDArray[np.float32], k: int) -> Answer:
     """Search for checked rows."""
     collection._follow()
     for tries_left in range(RETRIES, -1, -1):
         number = collection._view.number
         try:
-            answer = _ask(collection, rows, k)
-            if not answer.listing.holds(answer.keys[answer.keys >= 0]):
+            found = _ask(collection, rows, k)
+            if not found.listing.holds(found.keys[found.keys >= 0]):
                 with collection._writing:  # items were removed between two looks: now nobody does
-                    answer = _ask(collection, rows, k)
+                    found = _ask(collection, rows, k)
             break
         except UnreachableError:
             collection._follow()
             # If another model serves meanwhile, the codes of the one before may be gone.
             if collection._view.number == number or not tries_left:
                 raise
-    return answer
+    return found
 
 
 def _ask(collection: "Reading", rows: NDArray[np.float32], k: int) -> Answer:
@@ -91,17 +99,9 @@ def _ask(collection: "Reading", rows: NDArray[np.float32], k: int) -> Answer:
     return Answer(view.number, codes, distances, keys, view.directory.listing)
 
 
-def without_own(answer: Answer, own: Integers) -> Answer:
-    """Leave each query out of its own neighbours, of which there is one too many."""
-    drop = answer.keys == own[:, None]
-    drop[~drop.any(axis=1), -1] = True
-    shape = (len(own), answer.keys.shape[1] - 1)
-    return answer._replace(
-        distances=answer.distances[~drop].reshape(shape), keys=answer.keys[~drop].reshape(shape)
-    )
-
-
-def items_of(collection: "Reading", ids: Sequence[Any]) -> tuple[Integers, NDArray[np.float32]]:
+def vectors_of_ids(
+    collection: "Reading", ids: Sequence[Any]
+) -> tuple[Integers, NDArray[np.float32]]:
     """Return the keys and the vectors of items by their ids, in that order."""
     collection._follow()
     with collection._writing:
@@ -110,7 +110,7 @@ def items_of(collection: "Reading", ids: Sequence[Any]) -> tuple[Integers, NDArr
         return keys, collection._vectors(keys).astype(np.float32, copy=False)
 
 
-def vectors_of_keys(
+def sample(
     collection: "Reading", choose: Callable[[Integers], Integers]
 ) -> tuple[Integers, NDArray[np.float32], Listing]:
     """Return keys chosen among all, their vectors, and the listing that they belong to."""

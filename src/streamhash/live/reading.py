@@ -1,6 +1,7 @@
 """What a collection tells of itself: its items, answers to queries, its models and how it does."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -9,8 +10,16 @@ from numpy.typing import NDArray
 
 from streamhash.base import NotStartedError, OnlineHasher
 from streamhash.codes import Codes
-from streamhash.live.answers import ask
+from streamhash.live.answers import (
+    Answer,
+    MetadataReader,
+    answer,
+    list_items,
+    sample,
+    vectors_of_ids,
+)
 from streamhash.live.arrow import codes_of, vectors_of
+from streamhash.live.directory import Listing
 from streamhash.live.export import export
 from streamhash.live.inputs import check_vectors, from_json
 from streamhash.live.lookup import find
@@ -94,8 +103,12 @@ class Reading(State):
         if self._view.model is None:
             raise self._not_ready("search")
         rows = check_vectors(X, self.n_features, "float32", place="Collection.search")
-        answer = ask(self, rows, k)
-        return answer.distances, answer.ids()
+        found = answer(self, rows, k)
+        return found.distances, found.ids()
+
+    def answer(self, rows: NDArray[np.float32], k: int) -> Answer:
+        """Search for rows that are checked; return all that is known of what was found."""
+        return answer(self, rows, k)
 
     def encode(self, X: Any) -> Codes:
         """Return the codes of vectors by the model that serves."""
@@ -138,6 +151,26 @@ class Reading(State):
         names = check_ids(ids, place="Collection.labels").tolist()
         places = directory.find(names).tolist()
         return [None if place < 0 else directory.label_at(place) for place in places]
+
+    def metadata(self, keys: NDArray[np.int64]) -> dict[int, Any]:
+        """Return metadata by the keys of an answer, without waiting for those who write."""
+        return self._metadata(keys)
+
+    def vectors_of(self, ids: Any) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the keys and the vectors of items by their ids, in that order."""
+        return vectors_of_ids(self, ids)
+
+    def sample(
+        self, choose: Callable[[NDArray[np.int64]], NDArray[np.int64]]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32], Listing]:
+        """Return keys chosen among all, their vectors, and the listing that they belong to."""
+        return sample(self, choose)
+
+    def list_items(
+        self, offset: int, limit: int, *, newest: bool = False
+    ) -> tuple[int, NDArray[np.int64], list[Any], list[Any]]:
+        """Return how many items there are, and the keys, ids and labels of some, as they came."""
+        return list_items(self, offset, limit, newest=newest)
 
     def scan(self, *, vectors: bool = True, size: int = 8192) -> Iterator[Batch]:
         """Go through all items, about ``size`` at a time, in the order of adding.
@@ -217,6 +250,10 @@ class Reading(State):
         return 0 if last is None else int(last["learned"])
 
     # ----------------------------------------------------------------------------------- parts
+
+    @cached_property
+    def _metadata(self) -> MetadataReader:
+        return MetadataReader(self)
 
     def _id_kind(self) -> str | None:
         """What ids are, None before the first item."""

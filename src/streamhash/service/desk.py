@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash import __version__
-from streamhash.live import Collection, Item
-from streamhash.live.answers import Answer, MetadataReader, items_of, list_items, without_own
-from streamhash.live.inputs import check_vectors
+from streamhash.live import Answer, Collection, Item, check_vectors
 from streamhash.service.errors import Refusal
 from streamhash.service.gather import Gatherer
 from streamhash.service.limits import Lane, Limits
@@ -54,8 +52,8 @@ class Desk:
 
     def __init__(self, collection: Collection, limits: Limits) -> None:
         self.collection, self.limits = collection, limits
-        self.read_metadata = MetadataReader(collection)
-        self.searches = Gatherer(collection, self.read_metadata, limits.searches)
+        self.read_metadata = collection.metadata
+        self.searches = Gatherer(collection, limits.searches)
         self.reads = Lane("read", 4, limits.searches)
         self.writes = Lane("write", 1, limits.searches // 8)
         self.heavy = Lane("compare", 1, limits.searches // 64)
@@ -115,11 +113,11 @@ class Desk:
         if own is None:
             return Search(*await self.searches.search(rows, k, metadata=metadata))
         answer, known = await self.searches.search(rows, k + 1, metadata=metadata)
-        return Search(without_own(answer, own), known)
+        return Search(answer.without(own), known)
 
     def _items_of(self, ids: Sequence[Any]) -> tuple[NDArray[np.int64], Rows]:
         self.check_there(ids)
-        return items_of(self.collection, ids)
+        return self.collection.vectors_of(ids)
 
     def check_there(self, ids: Sequence[Any]) -> None:
         """Refuse ids that are not in the collection."""
@@ -194,7 +192,7 @@ class Desk:
 
     def list_items(self, offset: int, limit: int, newest: bool) -> dict[str, Any]:
         """Return some items, as they were added."""
-        total, keys, ids, labels = list_items(self.collection, offset, limit, newest=newest)
+        total, keys, ids, labels = self.collection.list_items(offset, limit, newest=newest)
         known = self.read_metadata(keys)
         items = [
             {"id": id_, "label": label, "metadata": known.get(key)}

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.live import Collection
-from streamhash.live.answers import Answer, MetadataReader, ask
+from streamhash.live import Answer, Collection
 from streamhash.service.limits import overloaded
 from streamhash.threads import get_threads
 
@@ -36,8 +35,8 @@ class _Search(NamedTuple):
 class Gatherer:
     """Searches a collection for the requests of one event loop."""
 
-    def __init__(self, collection: Collection, metadata: MetadataReader, waiting: int) -> None:
-        self._collection, self._read_metadata, self._most = collection, metadata, waiting
+    def __init__(self, collection: Collection, waiting: int) -> None:
+        self._collection, self._most = collection, waiting
         self._threads = get_threads()
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="serve-search")
         self._waiting: deque[_Search] = deque()
@@ -72,7 +71,7 @@ class Gatherer:
 
     def _answer(self, batch: list[_Search]) -> list[Known]:
         rows = batch[0].rows if len(batch) == 1 else np.concatenate([each.rows for each in batch])
-        whole = ask(self._collection, rows, max(each.k for each in batch))
+        whole = self._collection.answer(rows, max(each.k for each in batch))
         answers, start = [], 0
         for each in batch:
             answers.append(whole.rows(start, start + len(each.rows), each.k))
@@ -82,7 +81,7 @@ class Gatherer:
             for answer, each in zip(answers, batch, strict=True)
             if each.metadata
         ]
-        known = self._read_metadata(np.concatenate(wanted)) if wanted else {}
+        known = self._collection.metadata(np.concatenate(wanted)) if wanted else {}
         return [(answer, known) for answer in answers]
 
     def _done(self, batch: list[_Search], work: "asyncio.Future[list[Known]]") -> None:

@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 
 from streamhash.base import OnlineHasher
 from streamhash.hashers import METHODS
-from streamhash.live import Collection
-from streamhash.live.answers import Answer, vectors_of_keys
-from streamhash.live.directory import Listing
+from streamhash.live import Answer, Collection, Listing
 from streamhash.search import HammingIndex
 from streamhash.service.errors import Refusal
 
@@ -58,7 +56,7 @@ class Versions:
     def sample(self, without: Integers | None = None) -> Sample:
         """Draw items, always the same of the same; those with the keys ``without`` are left out."""
         left_out = np.empty(0, np.int64) if without is None else without
-        return Sample(*vectors_of_keys(self._collection, lambda keys: self._draw(keys, left_out)))
+        return Sample(*self._collection.sample(lambda keys: self._draw(keys, left_out)))
 
     def _draw(self, keys: Integers, without: Integers) -> Integers:
         keys = keys[~np.isin(keys, without)]
