@@ -73,10 +73,10 @@ def contents(path):
 def test_create_says_what_was_made(tmp_path):
     path = tmp_path / "shelf"
     assert live("create", path, "--set", "batch_size=100", "--refresh", "manual") == (
-        f"{path} is an empty collection: SDOH, 64 bits. Go on with streamhash live add.\n"
+        f"{path} is an empty collection: SDOH, 32 bits. Go on with streamhash live add.\n"
     )
     status = json.loads(live("status", path, "--json"))
-    assert (status["items"], status["bits"], status["refresh"]["policy"]) == (0, 64, "manual")
+    assert (status["items"], status["bits"], status["refresh"]["policy"]) == (0, 32, "manual")
     refused(
         run("live", "create", path),
         f"{path}: there is a collection already; open it, or choose another path.",
@@ -120,7 +120,7 @@ def test_vectors_alone_are_numbered_on_or_from_a_number(digits, fresh):
     refused(
         run("live", *words, "--existing", "skip"),
         "add: the items have no ids, so nobody can tell which are there already; pass "
-        "--first-id N as when they were added first, or leave out --existing.",
+        "first_id (--first-id N) as when they were added first, or leave out existing.",
     )
     stored = live(*words, "--existing", "skip", "--first-id", N + 100)
     assert stored.startswith(f"100 items added to {fresh}; 500 were there; 1,300 in all; ")
@@ -259,7 +259,8 @@ def test_labels_come_later(digits, fresh, tmp_path):
     assert labels[1] == rows[1]["label"]
     file.write_text("id,kind\n1,9\n")
     refused(
-        run("live", "label", fresh, file), f"label: {file} has no labels; pass --label-column NAME."
+        run("live", "label", fresh, file),
+        f"label: {file} has no labels; name their column (--label-column NAME).",
     )
     refused(
         run("live", "label", fresh, "--id", "4"),

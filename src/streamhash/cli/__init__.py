@@ -20,7 +20,7 @@ from streamhash.cli import (
     serve,
     tune,
 )
-from streamhash.cli._group import OneLineErrors
+from streamhash.cli._console import OneLineErrors
 
 __all__ = ["app", "main"]
 

@@ -1,34 +1,68 @@
-"""Where words go: results to standard output, progress and notes to standard error."""
+"""What people see: results on standard output; progress, notes and errors on standard error."""
 
 import logging
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
+from typer.core import TyperGroup
+
+from streamhash.errors import StreamhashError
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-__all__ = ["note", "print_json", "progress_bar", "results"]
+__all__ = [
+    "OneLineErrors",
+    "note",
+    "print_json",
+    "print_table",
+    "progress_bar",
+    "results",
+    "showing_progress",
+    "slices_with_progress",
+]
 
-WIDE = 120  # columns for tables that go into a file or a pipe
+COLUMNS_IN_A_PIPE = 120
+BAD_INPUT = 2
+INTERRUPTED = 130
+# What all usage errors derive from; typer has no public name for it.
+UsageError: Any = typer.BadParameter.__bases__[0]
 
 
 def results() -> "Console":
     """Return the console for what was asked for."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else WIDE, highlight=False)
+    return Console(width=None if sys.stdout.isatty() else COLUMNS_IN_A_PIPE, highlight=False)
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON value on standard output."""
+    """Print one JSON value on standard output; NaN and infinities become null."""
     import json
 
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))
+    value = json.loads(json.dumps(value), parse_constant=lambda _: None)
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def print_table(
+    headings: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Collection[str] = ()
+) -> None:
+    """Print a table, columns of ``numbers`` to the right; None is an empty cell."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in headings:
+        justify = "right" if heading in numbers else "left"
+        table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    for row in rows:
+        table.add_row(*("" if cell is None else str(cell) for cell in row))
+    results().print(table)
 
 
 def note(message: str) -> None:
@@ -44,7 +78,7 @@ def progress_bar() -> Iterator["Progress"]:
 
     console = Console(stderr=True, highlight=False)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    logger, handler = logging.getLogger("streamhash"), _Above(console)
+    logger, handler = logging.getLogger("streamhash"), _LogAboveBar(console)
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as progress:
@@ -55,7 +89,23 @@ def progress_bar() -> Iterator["Progress"]:
             logger.removeHandler(handler)
 
 
-class _Above(logging.Handler):
+@contextmanager
+def showing_progress(what: str) -> Iterator[Callable[[int, int | None], None]]:
+    """Give a function to call with what is done so far, and with all there is if that is known."""
+    with progress_bar() as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def slices_with_progress(what: str, n: int, size: int) -> Iterator[slice]:
+    """Go through ``n`` rows, ``size`` at a time."""
+    with showing_progress(what) as progress:
+        for start in range(0, n, size):
+            yield slice(start, start + size)
+            progress(min(start + size, n), n)
+
+
+class _LogAboveBar(logging.Handler):
     """Prints log lines without breaking the bar."""
 
     def __init__(self, console: "Console") -> None:
@@ -64,3 +114,53 @@ class _Above(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self._console.print(record.getMessage(), markup=False, soft_wrap=True)
+
+
+class OneLineErrors(TyperGroup):
+    """The top of the command line: what its verbs raise on purpose ends in one line.
+
+    It says what is wrong and the next step, on standard error, and exits with 2.
+    """
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run; wrong options and arguments end in one line and exit code 2."""
+        try:
+            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+        except UsageError as error:
+            command = error.ctx.command_path if error.ctx else "streamhash"
+            _say(f"{error.format_message().rstrip('.')}; see {command} --help.")
+            code = BAD_INPUT
+        return sys.exit(code if isinstance(code, int) else 0) if standalone_mode else code
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a verb; what it raises on purpose ends in one line and an exit code."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # so that a closed pipe is met here
+        except StreamhashError as error:
+            _say(str(error))
+        except BrokenPipeError:  # the reader, such as head, has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(1) from None
+        except OSError as error:
+            named = error.filename is not None and error.strerror is not None
+            what = f"{error.filename}: {error.strerror}; check the path and your rights to it"
+            _say(f"{what if named else error}.")
+        except KeyboardInterrupt:
+            _say("interrupted.")
+            raise typer.Exit(INTERRUPTED) from None
+        else:
+            return result
+        raise typer.Exit(BAD_INPUT)
+
+
+def _say(message: str) -> None:
+    note(f"streamhash: {' '.join(message.split())}")

@@ -3,59 +3,57 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 __all__ = [
+    "BITS",
+    "METHOD",
+    "Bits",
     "Changes",
     "Jobs",
     "Json",
     "LabelColumn",
     "Labels",
+    "Method",
     "Model",
     "Nearest",
     "Scheduler",
     "Seed",
 ]
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that fit has saved.")]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of all that is random.")]
+METHOD, BITS = "sdoh", 32  # unless a verb is given others
+
+Json = Annotated[bool, Option("--json", help="Print JSON and nothing else.")]
+Model = Annotated[Path, Argument(metavar="MODEL", help="A model that fit has saved.")]
+Method = Annotated[str, Option(metavar="NAME", help="The method that learns.")]
+Bits = Annotated[int, Option(metavar="K", help="Length of the codes.")]
+Seed = Annotated[int, Option(metavar="N", help="Seed of all that is random.")]
 Jobs = Annotated[
     int | None,
-    typer.Option(
-        "--jobs", metavar="N", min=1, help="Cells to run at once (default: one on each core)."
-    ),
+    Option(metavar="N", min=1, help="Cells to run at once (default: one on each core)."),
 ]
 Nearest = Annotated[
-    int, typer.Option("-k", "--nearest", metavar="K", min=1, help="Results for each query.")
+    int, Option("-k", "--nearest", metavar="K", min=1, help="Results for each query.")
 ]
 Scheduler = Annotated[
     str | None,
-    typer.Option(
-        "--scheduler",
+    Option(
         metavar="ADDRESS",
         help="Work on the cluster of Dask whose scheduler is here: tcp://host:port.",
     ),
 ]
 Changes = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--set",
         metavar="NAME=VALUE",
         help="Set a parameter of the method; may come several times.",
     ),
 ]
 Labels = Annotated[
-    Path | None,
-    typer.Option(
-        "--labels", metavar="FILE", help="The labels, if they are in a file of their own."
-    ),
+    Path | None, Option(metavar="FILE", help="The labels, if they are in a file of their own.")
 ]
 LabelColumn = Annotated[
     str | None,
-    typer.Option(
-        "--label-column",
-        metavar="NAME",
-        help="Column that holds the labels (default: one called label or y).",
-    ),
+    Option(metavar="NAME", help="Column of the labels (default: label or y)."),
 ]

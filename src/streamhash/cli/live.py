@@ -1,0 +1,489 @@
+"""``streamhash live``: a collection that learns, stores and is searched at once."""
+
+import sys
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from streamhash.cli._console import print_json, print_table, showing_progress
+from streamhash.cli._options import (
+    BITS,
+    METHOD,
+    Bits,
+    Changes,
+    Json,
+    LabelColumn,
+    Labels,
+    Method,
+    Nearest,
+    Scheduler,
+    Seed,
+)
+from streamhash.errors import InputError
+
+if TYPE_CHECKING:
+    from streamhash.files.items import Columns
+    from streamhash.live import Collection
+
+__all__ = ["app"]
+
+STANDARD_INPUT = "-"
+BATCH_SIZE = 2000
+FORMS = ("jsonl", "csv", "parquet", "npz", "npy")
+
+Address = Annotated[
+    str,
+    Argument(metavar="COLLECTION", help="The collection's folder, or an address such as s3://…"),
+]
+Format = Annotated[
+    str | None,
+    Option(
+        "--format",
+        metavar="FORM",
+        help=f"{', '.join(FORMS)} (default: by the file's ending; jsonl of -).",
+    ),
+]
+IdColumn = Annotated[str | None, Option(metavar="NAME", help="Column of the ids (default: id).")]
+VectorColumn = Annotated[
+    str | None,
+    Option(metavar="NAME", help="Column of lists (default: vector, or all columns of numbers)."),
+]
+Batch = Annotated[
+    int, Option(metavar="N", min=1, help="Items read and stored at a time; each is a commit.")
+]
+
+app = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
+
+
+@app.callback()
+def about() -> None:
+    """Keep a collection that learns and is searched at once."""
+
+
+@app.command()
+def create(
+    collection: Address,
+    method: Method = METHOD,
+    bits: Bits = BITS,
+    seed: Seed = 0,
+    changes: Changes = None,
+    vectors: Annotated[
+        str, Option(metavar="TYPE", help="float32, or float16: half the disk.")
+    ] = "float32",
+    refresh: Annotated[
+        str,
+        Option(
+            metavar="WHEN",
+            help="When to refresh by itself: gain, gain=BITS, a number of items, or manual.",
+        ),
+    ] = "gain",
+    sample: Annotated[int, Option(metavar="N", help="Items on which the gain is measured.")] = 1000,
+    backend: Annotated[
+        str | None,
+        Option(
+            metavar="ADDRESS",
+            help="Where codes are searched, if not in memory: milvus://host:port/name.",
+        ),
+    ] = None,
+) -> None:
+    """Make an empty collection."""
+    from streamhash.cli._values import parse_changes
+    from streamhash.lab import make_hasher
+    from streamhash.live import Collection
+
+    hasher = make_hasher(method, bits, seed, changes=parse_changes(changes))
+    Collection.create(
+        collection,
+        hasher,
+        vectors=vectors,
+        refresh=refresh,
+        reservoir_size=sample,
+        random_state=seed,
+        serving=backend,
+    ).close()
+    typer.echo(
+        f"{collection} is an empty collection: {type(hasher).__name__}, {hasher.n_bits} bits. "
+        "Go on with streamhash live add."
+    )
+
+
+@app.command()
+def add(
+    collection: Address,
+    file: Annotated[
+        str,
+        Argument(metavar="FILE", help="Items: .jsonl .csv .parquet .npz .npy, a data set, or -."),
+    ],
+    form: Format = None,
+    id_column: IdColumn = None,
+    vector_column: VectorColumn = None,
+    label_column: LabelColumn = None,
+    metadata_columns: Annotated[
+        str | None,
+        Option(
+            metavar="NAMES", help="Columns to keep as metadata, with commas (default: metadata)."
+        ),
+    ] = None,
+    labels: Labels = None,
+    first_id: Annotated[
+        int | None, Option(metavar="N", min=0, help="Number items by row, from N on.")
+    ] = None,
+    existing: Annotated[
+        str, Option(metavar="WHAT", help="Items that are there: refuse, skip or replace.")
+    ] = "refuse",
+    batch: Batch = BATCH_SIZE,
+) -> None:
+    """Store items, and learn from those with labels.
+
+    A file is read twice: the first time all of it is checked, so that a file with a fault changes
+    nothing. Standard input (-) is stored batch by batch as it comes. Items without ids are numbered
+    on from those that are there. After a crash, the same command with --existing skip goes on.
+    """
+    from streamhash.live import Collection
+    from streamhash.live.load import add_from
+
+    with Collection.open(collection) as items, showing_progress("adding") as progress:
+        read, stored = add_from(
+            items,
+            _source(file),
+            form=_form(file, form),
+            columns=_columns(id_column, vector_column, label_column, metadata_columns),
+            labels=labels,
+            first_id=first_id,
+            existing=existing,
+            batch_size=batch,
+            progress=progress,
+        )
+        number = items.model_number
+        skipped = f"{read - stored:,} were there; " if read > stored else ""
+        serves = (
+            f"model {number} serves" if number else "none can be searched before more have labels"
+        )
+        typer.echo(
+            f"{stored:,} items added to {collection}; {skipped}{len(items):,} in all; {serves}."
+        )
+
+
+@app.command()
+def label(
+    collection: Address,
+    file: Annotated[
+        str | None,
+        Argument(metavar="[FILE]", help="Ids and labels: .jsonl .csv .parquet .npz, or -."),
+    ] = None,
+    item: Annotated[
+        str | None, Option("--id", metavar="ITEM", help="A single item to label.")
+    ] = None,
+    label: Annotated[str | None, Option(metavar="LABEL", help="Its label.")] = None,
+    form: Format = None,
+    id_column: IdColumn = None,
+    label_column: LabelColumn = None,
+    batch: Batch = BATCH_SIZE,
+) -> None:
+    """Label items that are there, and learn from them.
+
+    A file is checked as a whole before anything is stored. An empty label takes the label away.
+    """
+    from streamhash.files.items import label_from_text
+    from streamhash.live import Collection
+    from streamhash.live.load import label_from
+
+    if (file is None) != (item is not None) or (item is None) != (label is None):
+        raise InputError("label: pass a FILE with ids and labels, or --id ITEM --label LABEL.")
+    with Collection.open(collection) as items, showing_progress("labelling") as progress:
+        if item is not None:
+            items.label(_ids(items, [item]), [label_from_text(str(label))])
+            n = 1
+        else:
+            n = label_from(
+                items,
+                _source(str(file)),
+                form=_form(str(file), form),
+                columns=_columns(id_column, None, label_column),
+                batch_size=batch,
+                progress=progress,
+            )
+        labelled = items.status()["labelled"]
+        typer.echo(f"{n:,} items labelled; {labelled:,} of {len(items):,} have labels.")
+
+
+@app.command()
+def delete(
+    collection: Address,
+    ids: Annotated[
+        list[str] | None, Argument(metavar="[ID]...", help="Ids of the items to delete.")
+    ] = None,
+    file: Annotated[
+        str | None,
+        Option("--ids", metavar="FILE", help="A file with an id a line, or - for input."),
+    ] = None,
+) -> None:
+    """Delete items, all of them or none.
+
+    What was learned from them stays learned.
+    """
+    from streamhash.live import Collection
+
+    names = [*(ids or [])]
+    if file is not None:
+        text = sys.stdin.read() if file == STANDARD_INPUT else Path(file).read_text("utf-8-sig")
+        names += [line.strip() for line in text.splitlines() if line.strip()]
+    if not names:
+        raise InputError("delete: no ids came; pass some, or --ids FILE.")
+    with Collection.open(collection) as items:
+        items.delete(_ids(items, names))
+        typer.echo(f"{len(names):,} items deleted; {len(items):,} are left.")
+
+
+@app.command()
+def get(
+    collection: Address,
+    ids: Annotated[list[str], Argument(metavar="ID...", help="Ids of the items.")],
+    as_json: Json = False,
+) -> None:
+    """Print items by their ids.
+
+    Label, metadata and code; with --json their vectors, too.
+    """
+    import json
+
+    from streamhash.live import Collection
+    from streamhash.search import to_bit_strings
+
+    with Collection.open(collection, read_only=True) as items:
+        found = [
+            {
+                "id": item.id,
+                "label": item.label,
+                "metadata": item.metadata,
+                "code": None
+                if item.code is None
+                else to_bit_strings(item.code[None], items.n_bits)[0],
+                "vector": item.vector.tolist(),
+            }
+            for item in items.get(_ids(items, ids))
+        ]
+    if as_json:
+        print_json(found)
+        return
+    rows = (
+        (item["id"], item["label"], item["metadata"] and json.dumps(item["metadata"]), item["code"])
+        for item in found
+    )
+    print_table(("id", "label", "metadata", "code"), rows)
+
+
+@app.command()
+def search(
+    collection: Address,
+    queries: Annotated[
+        str | None, Argument(metavar="[QUERIES]", help="Vectors: a file as for add, or -.")
+    ] = None,
+    item: Annotated[
+        str | None, Option("--id", metavar="ITEM", help="Ask for an item that is there.")
+    ] = None,
+    k: Nearest = 10,
+    form: Format = None,
+    id_column: IdColumn = None,
+    vector_column: VectorColumn = None,
+    label_column: LabelColumn = None,
+    as_json: Json = False,
+) -> None:
+    """Find the nearest items of each query by Hamming distance.
+
+    Queries are named by their ids, or by their rows from 0. Another process may write meanwhile.
+    """
+    from streamhash.files.items import read_items
+    from streamhash.live import Collection
+
+    if (queries is None) == (item is None):
+        raise InputError("search: pass QUERIES, a file of vectors or -, or --id ITEM.")
+    answers: list[dict[str, Any]] = []
+
+    def answer(query: Any, ids: list[Any], distances: list[int]) -> None:
+        found = {"items": ids, "distances": distances, "labels": items.labels(ids)}
+        answers.append({"query": query, **found})
+
+    with Collection.open(collection, read_only=True) as items:
+        if item is not None:  # the item itself is left out of its answer
+            (asked,) = items.get(_ids(items, [item]))
+            distances, ids = items.search(asked.vector[None], min(k + 1, len(items)))
+            others = [i for i, name in enumerate(ids[0].tolist()) if name != asked.id][:k]
+            answer(asked.id, ids[0, others].tolist(), distances[0, others].tolist())
+        else:
+            for piece in read_items(
+                _source(str(queries)),
+                form=_form(str(queries), form),
+                columns=_columns(id_column, vector_column, label_column),
+                id_kind=items.id_kind,
+            ):
+                names = piece.ids or range(len(answers), len(answers) + piece.n)
+                distances, ids = items.search(piece.vectors, min(k, max(1, len(items))))
+                for found in zip(names, ids.tolist(), distances.tolist(), strict=True):
+                    answer(*found)
+    if as_json:
+        print_json(answers)
+        return
+    rows = (
+        (answer["query"], rank, *found)
+        for answer in answers
+        for rank, found in enumerate(
+            zip(answer["items"], answer["distances"], answer["labels"], strict=True), start=1
+        )
+    )
+    numbers = ("query", "rank", "distance")
+    print_table(("query", "rank", "id", "distance", "label"), rows, numbers=numbers)
+
+
+@app.command()
+def refresh(
+    collection: Address,
+    jobs: Annotated[int, Option(metavar="N", min=1, help="Processes that encode.")] = 1,
+    scheduler: Scheduler = None,
+) -> None:
+    """Encode all items with what has been learned, and serve that.
+
+    Searches go on with the old model until the new one takes over, at once. A refresh that was
+    interrupted goes on where it was.
+    """
+    from concurrent.futures import Executor, ProcessPoolExecutor
+    from contextlib import ExitStack
+    from multiprocessing import get_context
+
+    from streamhash.cluster import cluster_executor
+    from streamhash.live import Collection
+
+    with ExitStack() as stack:
+        items = stack.enter_context(Collection.open(collection))
+        progress = stack.enter_context(showing_progress("encoding"))
+        executor: Executor | None = None
+        if scheduler is not None:
+            executor = stack.enter_context(cluster_executor(scheduler))
+        elif jobs > 1:  # processes that are begun anew, as threads may run in this one
+            pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+            executor = stack.enter_context(pool)
+        if not items.refresh(executor=executor, progress=progress):
+            typer.echo(
+                f"Model {items.model_number} serves all that has been learned: nothing to do."
+            )
+            return
+        event = items.history().refreshes[-1]
+    changes = "" if event["flips"] is None else f"; {event['flips']:.1%} of all bits changed"
+    typer.echo(
+        f"Model {event['model']} serves {event['items']:,} items, of {event['learned']:,} learned "
+        f"ones, after {event['seconds']:.1f} s{changes}."
+    )
+
+
+@app.command()
+def status(collection: Address, as_json: Json = False) -> None:
+    """Print how a collection does.
+
+    Items, models, quality, whether a refresh is worth it, and the balance of the bits.
+    """
+    from streamhash.live import Collection
+
+    with Collection.open(collection, read_only=True) as items:
+        facts = items.status()
+    if as_json:
+        print_json(facts)
+        return
+    from rich.table import Table
+
+    from streamhash.cli._console import results
+    from streamhash.cli._status import status_lines
+
+    page = Table.grid(padding=(0, 3))
+    for heading, what, value in status_lines(facts):
+        page.add_row(f"[bold]{heading}[/]" if heading else "", what, value)
+    results().print(page, end="")
+
+
+@app.command()
+def history(collection: Address, as_json: Json = False) -> None:
+    """Print refreshes and alarms of drift.
+
+    The oldest first; with --json also the curve of quality over time.
+    """
+    from datetime import datetime
+
+    from streamhash.live import Collection
+
+    with Collection.open(collection, read_only=True) as items:
+        happened = items.history()
+    if as_json:
+        print_json(happened._asdict())
+        return
+    rows = []
+    for event in sorted([*happened.refreshes, *happened.drifts], key=lambda event: event["time"]):
+        date = datetime.fromtimestamp(event["time"]).astimezone()
+        row = [f"{date:%Y-%m-%d %H:%M:%S}", "drift found", f"{event['labelled']:,}", "", "", ""]
+        if "model" in event:
+            gain, flips = event["gain"], event["flips"]
+            row[1] = f"model {event['model']} serves"
+            row[3] = "" if gain is None else f"{gain:+.3f} bits"
+            row[4] = "" if flips is None else f"{flips:.1%}"
+            row[5] = f"{event['seconds']:.2f} s"
+        rows.append(row)
+    numbers = ("labelled items", "gain", "bits changed", "took")
+    print_table(("when", "what", *numbers), rows, numbers=numbers)
+
+
+@app.command()
+def export(
+    collection: Address,
+    to: Annotated[
+        str,
+        Option(
+            metavar="FILE", help="A .parquet, .npz or .faiss to write, or milvus://host:port/name."
+        ),
+    ],
+    vectors: Annotated[
+        bool, Option("--vectors", help="Write the vectors, too (not in .faiss).")
+    ] = False,
+) -> None:
+    """Write all items to a file for other programs.
+
+    They are written as they are at one moment; another process may write meanwhile.
+    """
+    from streamhash.live import Collection
+    from streamhash.live.export import NAMES
+
+    with Collection.open(collection, read_only=True) as items:
+        n = items.export(to, vectors=vectors)
+        is_named = Path(to).suffix.lower() == ".faiss" and items.id_kind == "strings"
+    beside = f" Their ids are in {to}{NAMES}." if is_named else ""
+    typer.echo(f"{n:,} items are in {to}.{beside}")
+
+
+def _source(name: str) -> str | IO[str]:
+    """Return the file to read, or standard input."""
+    import io
+
+    if name != STANDARD_INPUT:
+        return name
+    return io.TextIOWrapper(sys.stdin.buffer, "utf-8-sig", newline="")
+
+
+def _form(name: str, form: str | None) -> str | None:
+    if form is not None and form not in FORMS:
+        raise InputError(f"--format {form}: pass one of {', '.join(FORMS)}.")
+    return "jsonl" if form is None and name == STANDARD_INPUT else form
+
+
+def _columns(
+    ids: str | None, vectors: str | None, labels: str | None, metadata: str | None = None
+) -> "Columns":
+    from streamhash.cli._values import split_names
+    from streamhash.files.items import Columns
+
+    return Columns(ids, vectors, labels, tuple(split_names(metadata or "")))
+
+
+def _ids(items: "Collection", texts: list[str]) -> list[Any]:
+    """Turn what was typed into ids of the kind that the collection has."""
+    from streamhash.files.items import ids_from_text
+
+    return ids_from_text(texts, items.id_kind)

@@ -1,0 +1,190 @@
+"""Items and labels of whole files into a collection, batch by batch."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from streamhash.errors import InputError, StreamhashError
+from streamhash.files.items import Columns, Piece, read_items
+from streamhash.live.collection import Collection
+from streamhash.live.inputs import check_labels
+
+__all__ = ["Loaded", "add_from", "label_from"]
+
+logger = logging.getLogger(__name__)
+
+BATCH_SIZE = 2000
+
+Source = str | Path | IO[str]
+Progress = Callable[[int, int | None], None]  # items so far, and in all if that is known
+
+
+class Loaded(NamedTuple):
+    """How many items came, and how many of them were stored."""
+
+    read: int
+    stored: int
+
+
+def add_from(
+    collection: Collection,
+    source: Source,
+    *,
+    form: str | None = None,
+    columns: Columns = Columns(),  # noqa: B008  it cannot change
+    labels: Path | None = None,
+    first_id: int | None = None,
+    existing: str = "refuse",
+    batch_size: int = BATCH_SIZE,
+    progress: Progress = lambda *_: None,
+) -> Loaded:
+    """Add the items of a file, ``batch_size`` at a time, each batch in one commit.
+
+    A file is read twice: the first time all of it is checked, so that a file with a fault changes
+    nothing. Text that is open, such as standard input, is stored batch by batch as it comes. After
+    a crash, the same call with ``existing="skip"`` goes on where it stopped.
+
+    Parameters
+    ----------
+    source, form, columns, labels : as for ``streamhash.files.items.read_items``
+    first_id : number items without ids by their row, from this number on
+    existing : "refuse", "skip" or "replace" items whose ids are there, as for ``Collection.add``
+    progress : called with the items read so far, and with all of them once that is known
+
+    >>> import io, tempfile
+    >>> from streamhash import LSH, Collection
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Collection.create(f"{folder}/items", LSH(8, random_state=0)) as items:
+    ...         text = io.StringIO('{"id": "a", "vector": [1, 2]}\\n{"id": "b", "vector": [3, 4]}')
+    ...         add_from(items, text, form="jsonl")
+    Loaded(read=2, stored=2)
+    """
+
+    def batches() -> Iterator[Piece]:
+        read = read_items(
+            source,
+            form=form,
+            columns=columns,
+            labels=labels,
+            id_kind=collection.id_kind,
+            size=batch_size,
+        )
+        return _with_ids(read, first_id, needed=existing != "refuse")
+
+    total = None
+    if isinstance(source, str | Path):
+        total = _check_items(batches(), collection, existing, progress)
+    read = stored = 0
+    try:
+        for piece in batches():
+            stored += collection.add(
+                piece.ids, piece.vectors, piece.labels, metadata=piece.metadata, existing=existing
+            )
+            read += piece.n
+            progress(read, total)
+    except StreamhashError as error:
+        if not stored:
+            raise
+        raise InputError(
+            f"{error} The {stored:,} items before are stored; mend it, and add the rest."
+        ) from error
+    except KeyboardInterrupt:
+        logger.warning("%s items are stored; the same again with existing=skip goes on.", stored)
+        raise
+    return Loaded(read, stored)
+
+
+def label_from(
+    collection: Collection,
+    source: Source,
+    *,
+    form: str | None = None,
+    columns: Columns = Columns(),  # noqa: B008  it cannot change
+    batch_size: int = BATCH_SIZE,
+    progress: Progress = lambda *_: None,
+) -> int:
+    """Label items by a file of ids and labels; return how many.
+
+    A file is checked as a whole before anything is stored; open text is stored as it comes.
+    """
+
+    def batches() -> Iterator[Piece]:
+        for piece in read_items(
+            source,
+            form=form,
+            columns=columns,
+            id_kind=collection.id_kind,
+            with_vectors=False,
+            size=batch_size,
+        ):
+            _check_labels(piece, collection, source)
+            yield piece
+
+    total = None
+    if isinstance(source, str | Path):
+        total = sum(piece.n for piece in batches())
+    n = 0
+    for piece in batches():
+        collection.label(piece.ids, piece.labels)
+        n += piece.n
+        progress(n, total)
+    return n
+
+
+def _with_ids(pieces: Iterable[Piece], first: int | None, *, needed: bool) -> Iterator[Piece]:
+    for piece in pieces:
+        if piece.ids is not None and first is not None:
+            raise InputError("add: the items have ids of their own; leave out first_id.")
+        if piece.ids is None and first is None and needed:
+            raise InputError(
+                "add: the items have no ids, so nobody can tell which are there already; pass "
+                "first_id (--first-id N) as when they were added first, or leave out existing."
+            )
+        if first is None:
+            yield piece
+        else:
+            yield piece._replace(ids=range(first, first + piece.n))
+            first += piece.n
+
+
+def _check_items(
+    pieces: Iterable[Piece], collection: Collection, existing: str, progress: Progress
+) -> int:
+    """Refuse a file before anything of it is stored; return how many items it has."""
+    seen: set[Any] = set()
+    widths: set[int] = set()
+    n = 0
+    for piece in pieces:
+        collection.check(
+            piece.ids, piece.vectors, piece.labels, metadata=piece.metadata, existing=existing
+        )
+        if piece.vectors is not None:
+            widths.add(piece.vectors.shape[1])
+        if len(widths) > 1:
+            first, second = sorted(widths)
+            raise InputError(
+                f"add: vectors of {first} and of {second} numbers came; pass one length."
+            )
+        for each in piece.ids or ():
+            if existing == "refuse" and each in seen:
+                raise InputError(f"add: id {each!r} came twice; pass each id once.")
+            if seen and isinstance(each, str) != isinstance(next(iter(seen)), str):
+                raise InputError("add: ids are whole numbers and strings; pass one kind.")
+            seen.add(each)
+        n += piece.n
+        progress(n, None)
+    return n
+
+
+def _check_labels(piece: Piece, collection: Collection, source: Source) -> None:
+    if piece.ids is None or piece.labels is None:
+        part = "id" if piece.ids is None else "label"
+        place = source if isinstance(source, str | Path) else "the text"
+        raise InputError(
+            f"label: {place} has no {part}s; name their column (--{part}-column NAME)."
+        )
+    check_labels(piece.labels, len(piece.ids), place="label")
+    unknown = next((each for each in piece.ids if each not in collection), None)
+    if unknown is not None:
+        raise InputError(f"label: id {unknown!r} is not in this collection; add it first.")
