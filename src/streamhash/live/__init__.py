@@ -4,7 +4,6 @@ from streamhash.live.answers import Answer
 from streamhash.live.collection import Collection
 from streamhash.live.directory import Listing
 from streamhash.live.inputs import check_vectors
-from streamhash.live.reading import Item
-from streamhash.live.reports import History
+from streamhash.records import History, Item
 
 __all__ = ["Answer", "Collection", "History", "Item", "Listing", "check_vectors"]

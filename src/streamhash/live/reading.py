@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,23 +24,14 @@ from streamhash.live.export import export
 from streamhash.live.inputs import check_vectors, from_json
 from streamhash.live.lookup import find
 from streamhash.live.policy import Policy
-from streamhash.live.reports import History, describe_history, describe_status
+from streamhash.live.reports import describe_history, describe_status
 from streamhash.live.scanning import Batch, scan
 from streamhash.live.state import State
 from streamhash.parameters import Whole, check_parameters
+from streamhash.records import History, Item
 from streamhash.search.ids import check_ids
 
-__all__ = ["Item", "Reading"]
-
-
-class Item(NamedTuple):
-    """What a collection holds of an item."""
-
-    id: Any
-    vector: NDArray[Any]
-    label: Any
-    metadata: Any
-    code: Codes | None  # by the model that serves; None while there is none
+__all__ = ["Reading"]
 
 
 class Reading(State):

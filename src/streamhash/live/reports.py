@@ -1,23 +1,17 @@
 """What a collection says of itself: plain values, for people, programs and the web page."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from streamhash.records import History
 
 if TYPE_CHECKING:
     from streamhash.live.reading import Reading
 
-__all__ = ["History", "describe_history", "describe_status"]
+__all__ = ["describe_history", "describe_status"]
 
 GUESS = 1e-6  # seconds an item and feature of the first refresh, before one was measured
-
-
-class History(NamedTuple):
-    """What has happened, the oldest first."""
-
-    refreshes: list[dict[str, Any]]
-    drifts: list[dict[str, Any]]
-    series: list[dict[str, float]]  # quality and size over time
 
 
 def describe_history(collection: "Reading") -> History:

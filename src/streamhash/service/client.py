@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from streamhash.codes import Codes
 from streamhash.errors import InputError, ServiceError
 from streamhash.labels import as_numpy
-from streamhash.live import History, Item
+from streamhash.records import History, Item
 from streamhash.service.frames import TYPE, pack_frame, read_array, unpack_frame
 
 __all__ = ["Client"]

@@ -1,0 +1,42 @@
+"""The client: what it needs, and what it says when nobody answers."""
+
+import subprocess
+import sys
+
+import pytest
+
+from streamhash import Client, InputError, ServiceError
+
+SEARCH = """
+import sys
+import numpy as np
+from streamhash import Client, ServiceError, UnreachableError
+
+with Client({url!r}) as items:
+    assert items.search(np.zeros((1, 64)), 3)[1].shape == (1, 3)
+    assert items.get([0])[0].vector.shape == (64,)
+    assert items.encode(np.zeros((1, 64))).shape == (1, 4)
+    assert items.history().refreshes and items.status() and items.models()
+heavy = {{"sklearn", "scipy", "numba", "pyarrow", "lance", "fastapi", "pandas", "typer"}}
+print(heavy & {{name.partition(".")[0] for name in sys.modules}})
+"""
+
+
+@pytest.mark.slow
+def test_it_needs_numpy_only(start_service, make_digits):
+    url = start_service("serve", make_digits(250)).url
+    done = subprocess.run(
+        [sys.executable, "-c", SEARCH.format(url=url)], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "set()\n", done.stdout + done.stderr
+
+
+def test_it_says_what_is_wrong_with_an_address_or_a_service_that_is_not_there():
+    with pytest.raises(InputError, match="pass http://HOST:PORT"):
+        Client("127.0.0.1:8000")
+    with Client("http://127.0.0.1:9", timeout=5) as items:
+        with pytest.raises(ServiceError, match="see that it runs") as missing:
+            items.status()
+        assert (missing.value.status, missing.value.code) == (0, "unreachable")
+        with pytest.raises(InputError, match="one row an item"):
+            items.search([1.0, 2.0])
