@@ -1,25 +1,11 @@
-"""The command line: one file a verb, and nothing heavy imported before a verb runs."""
+"""The command line: a thin skin over the library; nothing heavy is imported before a verb runs."""
 
 from typing import Annotated
 
 import typer
 
 from streamhash import __version__
-from streamhash.cli import (
-    bench,
-    data,
-    demo,
-    encode,
-    evaluate,
-    fit,
-    live,
-    methods,
-    report,
-    reproduce,
-    search,
-    serve,
-    tune,
-)
+from streamhash.cli import bench, data, demo, live, models, report, reproduce, serve, tune
 from streamhash.cli._console import OneLineErrors
 
 __all__ = ["app", "main"]
@@ -31,8 +17,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (demo, bench, reproduce, tune, report, methods, fit, encode, search, evaluate, serve):
+for verb in (demo, bench, reproduce, tune, report):
     app.command(verb.__name__.rpartition(".")[2])(verb.run)
+for function in (models.methods, models.fit, models.encode, models.search, models.evaluate):
+    app.command()(function)
+app.command("serve")(serve.run)
 app.add_typer(data.app, name="data")
 app.add_typer(live.app, name="live")
 

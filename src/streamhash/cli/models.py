@@ -1,0 +1,217 @@
+"""Verbs for files of one's own: ``fit``, ``encode``, ``search``, ``evaluate``; and ``methods``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from streamhash.cli._console import print_json, print_table, slices_with_progress
+from streamhash.cli._options import BITS, METHOD, Changes, Json, LabelColumn, Labels, Model, Nearest
+from streamhash.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["encode", "evaluate", "fit", "methods", "search"]
+
+ROWS_LEARNED_AT_ONCE = 2000  # about: between two steps of the progress bar
+ROWS_ENCODED_AT_ONCE = 8192
+
+
+def methods(as_json: Json = False) -> None:
+    """List the methods."""
+    from streamhash.hashers import METHODS
+
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": name,
+                    "class": method.__name__,
+                    "reference": method.reference,
+                    "year": method.year,
+                    "needs_labels": method.needs_labels,
+                    "multi_label": method.multi_label,
+                    "published_for": list(method.settings),
+                    "page": f"docs/methods/{name}.md",
+                    "parameters": method().get_params(deep=False),
+                }
+                for name, method in METHODS.items()
+            ]
+        )
+        return
+    rows = []
+    for name, method in METHODS.items():
+        paper = method.reference.removesuffix(f" {method.year}")
+        labels = "one or several" if method.multi_label else "one"
+        labels = labels if method.needs_labels else "none"
+        rows.append((name, paper, method.year, labels, f"docs/methods/{name}.md"))
+    print_table(("method", "paper", "year", "labels", "page"), rows)
+
+
+def fit(
+    file: Annotated[
+        str, Argument(metavar="FILE", help="Features with labels: .npy .npz .parquet .csv.")
+    ],
+    model: Annotated[Path, Option(metavar="FILE", help="The model to save.")],
+    method: Annotated[
+        str | None, Option(metavar="NAME", help=f"Method (default: {METHOD}).")
+    ] = None,
+    bits: Annotated[int | None, Option(metavar="K", help=f"Code length (default: {BITS}).")] = None,
+    seed: Annotated[int | None, Option(metavar="N", help="Seed of the start (default: 0).")] = None,
+    changes: Changes = None,
+    labels: Labels = None,
+    label_column: LabelColumn = None,
+    go_on: Annotated[
+        bool, Option("--continue", help="Load the model, and go on learning with it.")
+    ] = False,
+    overwrite: Annotated[
+        bool, Option("--overwrite", help="Replace a model that is there already.")
+    ] = False,
+) -> None:
+    """Learn a model from the rows of a file.
+
+    The file is the stream, read in its order: shuffle rows that are sorted by class first.
+    """
+    if model.exists() and not go_on and not overwrite:
+        raise InputError(
+            f"fit: {model} is there already; pass --continue to go on learning with it, or "
+            "--overwrite to replace it."
+        )
+    if go_on and (method or bits or changes or seed is not None):
+        raise InputError(
+            "fit: --continue takes method, bits, seed and parameters from the model; leave out "
+            "--method, --bits, --seed and --set."
+        )
+    from streamhash import load
+    from streamhash.cli._inputs import read_input
+    from streamhash.cli._values import parse_changes
+    from streamhash.lab import make_hasher
+
+    if go_on:
+        hasher = load(model)
+    else:
+        n_bits = BITS if bits is None else bits
+        hasher = make_hasher(method or METHOD, n_bits, seed or 0, changes=parse_changes(changes))
+    X, y = read_input(file, labels, label_column)
+    if y is None and hasher.needs_labels:
+        raise InputError(
+            f"fit: {file} has no labels, and {type(hasher).__name__} learns from them; pass "
+            "--labels FILE or --label-column NAME."
+        )
+    # Whole stages in every piece: a shorter piece would be a stage of its own.
+    size = hasher.batch_size * max(1, ROWS_LEARNED_AT_ONCE // hasher.batch_size)
+    for rows in slices_with_progress("learning", len(X), size):
+        hasher.partial_fit(X[rows], None if y is None else y[rows])
+    hasher.save(model)
+    typer.echo(
+        f"{type(hasher).__name__} with {hasher.n_bits} bits has learned from "
+        f"{hasher.n_samples_seen_:,} rows; saved in {model}."
+    )
+
+
+def encode(
+    model: Model,
+    file: Annotated[str, Argument(metavar="FILE", help="Features: .npy .npz .parquet .csv.")],
+    out: Annotated[Path, Option(metavar="FILE", help="Where to save the codes, a .npy file.")],
+    label_column: LabelColumn = None,
+) -> None:
+    """Turn the rows of a file into codes, 8 bits a byte."""
+    if out.suffix != ".npy":
+        raise InputError(f"encode: --out {out}: codes are saved as .npy; name it so.")
+    import numpy as np
+
+    from streamhash import load
+    from streamhash.cli._inputs import read_input
+    from streamhash.storage import whole_file
+
+    hasher = load(model)
+    X, _ = read_input(file, label_column=label_column)
+    pieces = slices_with_progress("encoding", len(X), ROWS_ENCODED_AT_ONCE)
+    codes = np.concatenate([hasher.transform(X[rows]) for rows in pieces])
+    with whole_file(out) as temporary, temporary.open("wb") as written:
+        np.save(written, codes)
+    typer.echo(f"{len(codes):,} codes of {hasher.n_bits} bits; saved in {out}.")
+
+
+def search(
+    model: Model,
+    database: Annotated[
+        str, Argument(metavar="DATABASE", help="What is searched: codes or features.")
+    ],
+    queries: Annotated[
+        str, Argument(metavar="QUERIES", help="What is looked for: codes or features.")
+    ],
+    k: Nearest = 10,
+    label_column: LabelColumn = None,
+    as_json: Json = False,
+) -> None:
+    """Find the nearest items of each query by Hamming distance.
+
+    Items and queries are named by their row in the file, from 0. Codes are .npy files of encode;
+    any other file holds features and is encoded first.
+    """
+    from streamhash import HammingIndex, load
+    from streamhash.cli._inputs import read_codes
+
+    hasher = load(model)
+    index = HammingIndex(hasher.n_bits)
+    index.add(None, read_codes(hasher, database, label_column))
+    codes = read_codes(hasher, queries, label_column)
+    distances, items = index.search(codes, k=min(k, len(index)))
+    answers = [*enumerate(zip(items.tolist(), distances.tolist(), strict=True))]
+    if as_json:
+        print_json([{"query": q, "items": near, "distances": far} for q, (near, far) in answers])
+        return
+    rows = (
+        (query, rank, *found)
+        for query, answer in answers
+        for rank, found in enumerate(zip(*answer, strict=True), start=1)
+    )
+    headings = ("query", "rank", "item", "distance")
+    print_table(headings, rows, numbers=headings)
+
+
+def evaluate(
+    model: Model,
+    database: Annotated[str, Option(metavar="FILE", help="What is searched: with labels.")],
+    queries: Annotated[str, Option(metavar="FILE", help="What is looked for: with labels.")],
+    database_labels: Annotated[
+        Path | None, Option(metavar="FILE", help="Labels of the database.")
+    ] = None,
+    query_labels: Annotated[
+        Path | None, Option(metavar="FILE", help="Labels of the queries.")
+    ] = None,
+    label_column: LabelColumn = None,
+    as_json: Json = False,
+) -> None:
+    """Measure a model on files with labels.
+
+    AUC, the mean over a stream, needs the stream: streamhash bench measures it.
+    """
+    from streamhash import evaluate, load
+    from streamhash.cli._inputs import read_input
+
+    hasher = load(model)
+
+    def encoded(name: str, labels: Path | None, option: str) -> "tuple[NDArray[Any], NDArray[Any]]":
+        X, y = read_input(name, labels, label_column if labels is None else None)
+        if y is None:
+            raise InputError(
+                f"evaluate: {name} has no labels; pass {option} FILE or --label-column NAME."
+            )
+        return hasher.transform(X), y
+
+    metrics = evaluate(
+        *encoded(queries, query_labels, "--query-labels"),
+        *encoded(database, database_labels, "--database-labels"),
+    )
+    if as_json:
+        print_json(metrics)
+        return
+    rows = []
+    for name, value in metrics.items():
+        heading = name.replace("map", "mAP").replace("precision", "P").replace("@h", "@H")
+        rows.append((heading, f"{value:.4f}"))
+    print_table(("metric", "value"), rows, numbers=("value",))
