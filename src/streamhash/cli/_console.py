@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OneLineErrors",
     "note",
+    "print_answers",
     "print_json",
     "print_table",
     "progress_bar",
@@ -63,6 +64,22 @@ def print_table(
     for row in rows:
         table.add_row(*("" if cell is None else str(cell) for cell in row))
     results().print(table)
+
+
+def print_answers(
+    answers: Sequence[dict[str, Any]], headings: Sequence[str], *, as_json: bool
+) -> None:
+    """Print what each query has found: its items, their distances and, if asked, their labels."""
+    if as_json:
+        print_json(answers)
+        return
+    rows = (
+        (query, rank, *found)
+        for query, *columns in (answer.values() for answer in answers)
+        for rank, found in enumerate(zip(*columns, strict=True), start=1)
+    )
+    numbers = ("query", "rank", "item", "distance")
+    print_table(("query", "rank", *headings), rows, numbers=numbers)
 
 
 def note(message: str) -> None:
@@ -122,23 +139,16 @@ class OneLineErrors(TyperGroup):
     It says what is wrong and the next step, on standard error, and exits with 2.
     """
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
+    def main(self, *args: Any, **options: Any) -> Any:
         """Run; wrong options and arguments end in one line and exit code 2."""
+        exits = options.pop("standalone_mode", True)
         try:
-            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            code = super().main(*args, standalone_mode=False, **options)  # type: ignore[misc]
         except UsageError as error:
             command = error.ctx.command_path if error.ctx else "streamhash"
             _say(f"{error.format_message().rstrip('.')}; see {command} --help.")
             code = BAD_INPUT
-        return sys.exit(code if isinstance(code, int) else 0) if standalone_mode else code
+        return sys.exit(code if isinstance(code, int) else 0) if exits else code
 
     def invoke(self, ctx: Any) -> Any:
         """Run a verb; what it raises on purpose ends in one line and an exit code."""

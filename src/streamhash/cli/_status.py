@@ -10,91 +10,65 @@ BARS = "▁▂▃▄▅▆▇█"  # no item has the bit … all have it
 BITS_A_LINE = 64
 
 Facts = dict[str, Any]
-Lines = Iterator[tuple[str, str]]  # what, and its value
 
 
 def status_lines(facts: Facts) -> Iterator[tuple[str, str, str]]:
-    """Put what ``Collection.status`` returns into words: heading, what, and its value."""
-    for heading, part in (
-        ("Items", _items),
-        ("Models", _models),
-        ("Quality", _quality),
-        ("Refresh", _refresh),
-        ("Codes", _codes),
-    ):
-        for what, value in part(facts):
-            yield heading, what, value
-            heading = ""
-        yield "", "", ""
+    """Put what ``Collection.status`` returns into words: heading, what, and its value.
 
-
-def _items(facts: Facts) -> Lines:
-    yield "stored", f"{facts['items']:,}"
-    yield "with a label", f"{facts['labelled']:,}, of {facts['classes']} classes"
+    Only the first line of each part has a heading.
+    """
+    yield "Items", "stored", f"{facts['items']:,}"
+    yield "", "with a label", f"{facts['labelled']:,}, of {facts['classes']} classes"
     if facts["features"] is not None:
-        yield "vectors", f"{facts['features']:,} numbers each, as {facts['vectors']}"
+        yield "", "vectors", f"{facts['features']:,} numbers each, as {facts['vectors']}"
     if facts["disk_bytes"] is not None:
-        yield "on disk", f"{facts['disk_bytes'] / 1e6:,.1f} MB"
+        yield "", "on disk", f"{facts['disk_bytes'] / 1e6:,.1f} MB"
 
-
-def _models(facts: Facts) -> Lines:
-    learner, serving = facts["learner"], facts["serving"]
+    learner, refresh, codes = facts["learner"], facts["refresh"], facts["codes"]
+    learned = f"{learner['method']}, has learned from {learner['learned']:,} items"
     waiting = f"; {learner['waiting']:,} wait for a full batch" if learner["waiting"] else ""
-    yield "learner", f"{learner['method']}, has learned from {learner['learned']:,} items{waiting}"
-    if not serving["model"]:
-        says = "none yet: nothing can be searched before the first batch is learned"
-    elif serving["learned"] is None:
-        says = f"model {serving['model']}, the one the collection was made with"
-    else:
-        says = (
-            f"model {serving['model']}, as learned from {serving['learned']:,} items, since "
-            f"{_date(serving['since'])}; it makes all codes"
-        )
-    yield "serving", says
-
-
-def _quality(facts: Facts) -> Lines:
-    quality = facts["quality"]
-    says = "not known yet: it is measured on labelled items as they come"
-    if quality["precision"] is not None:
-        says = (
-            f"{quality['precision']:.2f} of the neighbours found for a new item had its label "
-            f"({quality['answers']:,} asked so far, the last ones count most)"
-        )
-    yield "precision", says
-    last, says = quality["last_drift"], "none found"
-    if last is not None:
-        says = (
-            f"found {quality['drifts']} times, the last one {_date(last['time'])} after "
-            f"{last['labelled']:,} labelled items"
-        )
-    yield "drift", says
-
-
-def _refresh(facts: Facts) -> Lines:
-    refresh = facts["refresh"]
-    yield "by itself", _policy(refresh["policy"])
-    gain, worth = refresh["gain"], refresh["worth"]
-    if not facts["serving"]["model"]:
-        says = "no: nothing has been learned yet"
-    elif refresh["interrupted"]:
-        says = "yes: one was interrupted; streamhash live refresh goes on with it"
-    elif gain is None:
-        says = "not known: there is no sample of labelled items yet"
-    elif gain == 0:
-        says = "no: nothing was learned since that would change a code"
-    elif gain < 0:
-        says = f"no: the learner's codes are no better (gain {gain:+.3f} bits)"
-    else:
-        verdict = "yes" if refresh["due"] else "not yet" if worth is not None else "perhaps"
-        missed = "" if worth is None else f", {worth:.0%} of its price missed so far"
-        says = (
-            f"{verdict}: gain {gain:+.3f} bits a query{missed}; cost about "
-            f"{refresh['cost_seconds']:.1f} s to encode {refresh['cost_items']:,} items"
-        )
-    yield "worth it now?", says
+    yield "Models", "learner", learned + waiting
+    yield "", "serving", _serving(facts["serving"])
+    yield "Quality", "precision", _precision(facts["quality"])
+    yield "", "drift", _drift(facts["quality"])
+    yield "Refresh", "by itself", _policy(refresh["policy"])
+    yield "", "worth it now?", _verdict(refresh, serves=bool(facts["serving"]["model"]))
     if refresh["error"] is not None:
-        yield "failed", refresh["error"]
+        yield "", "failed", refresh["error"]
+
+    yield "Codes", "length", f"{facts['bits']} bits"
+    if codes["ones"] is not None:
+        yield "", "items with bit", "▁ none, ▄▅ half (the best), █ all"
+        for start in range(0, len(codes["ones"]), BITS_A_LINE):
+            line = codes["ones"][start : start + BITS_A_LINE]
+            yield "", f"  {start} to {start + len(line) - 1}", _bars(line)
+    if codes["flips"] is not None:
+        share = sum(codes["flips"]) / len(codes["flips"])
+        yield "", "changed", f"{share:.1%} of all bits, at the last refresh"
+
+
+def _serving(serving: Facts) -> str:
+    if not serving["model"]:
+        return "none yet: nothing can be searched before the first batch is learned"
+    if serving["learned"] is None:
+        return f"model {serving['model']}, the one the collection was made with"
+    since = f"as learned from {serving['learned']:,} items, since {_date(serving['since'])}"
+    return f"model {serving['model']}, {since}; it makes all codes"
+
+
+def _precision(quality: Facts) -> str:
+    if quality["precision"] is None:
+        return "not known yet: it is measured on labelled items as they come"
+    share = f"{quality['precision']:.2f} of the neighbours found for a new item had its label"
+    return f"{share} ({quality['answers']:,} asked so far, the last ones count most)"
+
+
+def _drift(quality: Facts) -> str:
+    last = quality["last_drift"]
+    if last is None:
+        return "none found"
+    when = f"{_date(last['time'])} after {last['labelled']:,} labelled items"
+    return f"found {quality['drifts']} times, the last one {when}"
 
 
 def _policy(policy: str) -> str:
@@ -106,22 +80,28 @@ def _policy(policy: str) -> str:
     return f"after every {int(policy):,} learned items"
 
 
-def _codes(facts: Facts) -> Lines:
-    yield "length", f"{facts['bits']} bits"
-    ones, flips = facts["codes"]["ones"], facts["codes"]["flips"]
-    if ones is not None:
-        yield "items with bit", "▁ none, ▄▅ half (the best), █ all"
-        for start in range(0, len(ones), BITS_A_LINE):
-            line = ones[start : start + BITS_A_LINE]
-            yield f"  {start} to {start + len(line) - 1}", _strip(line)
-    if flips is not None:
-        yield "changed", f"{sum(flips) / len(flips):.1%} of all bits, at the last refresh"
+def _verdict(refresh: Facts, *, serves: bool) -> str:
+    gain, worth = refresh["gain"], refresh["worth"]
+    if not serves:
+        return "no: nothing has been learned yet"
+    if refresh["interrupted"]:
+        return "yes: one was interrupted; streamhash live refresh goes on with it"
+    if gain is None:
+        return "not known: there is no sample of labelled items yet"
+    if gain == 0:
+        return "no: nothing was learned since that would change a code"
+    if gain < 0:
+        return f"no: the learner's codes are no better (gain {gain:+.3f} bits)"
+    verdict = "yes" if refresh["due"] else "not yet" if worth is not None else "perhaps"
+    missed = "" if worth is None else f", {worth:.0%} of its price missed so far"
+    cost = f"about {refresh['cost_seconds']:.1f} s to encode {refresh['cost_items']:,} items"
+    return f"{verdict}: gain {gain:+.3f} bits a query{missed}; cost {cost}"
 
 
-def _strip(shares: list[float]) -> str:
+def _bars(shares: list[float]) -> str:
     """Draw shares from 0 to 1 as little bars.
 
-    >>> _strip([0, 0.5, 1])
+    >>> _bars([0, 0.5, 1])
     '▁▅█'
     """
     return "".join(BARS[int(share * (len(BARS) - 1) + 0.5)] for share in shares)

@@ -2,29 +2,16 @@
 
 import sys
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
 
-from streamhash.cli._console import print_json, print_table, showing_progress
-from streamhash.cli._options import (
-    BITS,
-    METHOD,
-    Bits,
-    Changes,
-    Json,
-    LabelColumn,
-    Labels,
-    Method,
-    Nearest,
-    Scheduler,
-    Seed,
-)
+from streamhash.cli import _console as console
+from streamhash.cli import _options as options
 from streamhash.errors import InputError
 
 if TYPE_CHECKING:
-    from streamhash.files.items import Columns
     from streamhash.live import Collection
 
 __all__ = ["app"]
@@ -34,25 +21,17 @@ BATCH_SIZE = 2000
 FORMS = ("jsonl", "csv", "parquet", "npz", "npy")
 
 Address = Annotated[
-    str,
-    Argument(metavar="COLLECTION", help="The collection's folder, or an address such as s3://…"),
+    str, Argument(metavar="COLLECTION", help="The collection's folder, or its address: s3://…")
 ]
 Format = Annotated[
-    str | None,
-    Option(
-        "--format",
-        metavar="FORM",
-        help=f"{', '.join(FORMS)} (default: by the file's ending; jsonl of -).",
-    ),
+    str | None, Option("--format", metavar="FORM", help=f"{', '.join(FORMS)} (default: by ending).")
 ]
 IdColumn = Annotated[str | None, Option(metavar="NAME", help="Column of the ids (default: id).")]
 VectorColumn = Annotated[
-    str | None,
-    Option(metavar="NAME", help="Column of lists (default: vector, or all columns of numbers)."),
+    str | None, Option(metavar="NAME", help="Column of lists (default: vector, or all numbers).")
 ]
-Batch = Annotated[
-    int, Option(metavar="N", min=1, help="Items read and stored at a time; each is a commit.")
-]
+Batch = Annotated[int, Option(metavar="N", min=1, help="Items read and stored at a time.")]
+Item = Annotated[str | None, Option("--id", metavar="ITEM", help="A single item, by its id.")]
 
 app = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
 
@@ -65,27 +44,18 @@ def about() -> None:
 @app.command()
 def create(
     collection: Address,
-    method: Method = METHOD,
-    bits: Bits = BITS,
-    seed: Seed = 0,
-    changes: Changes = None,
-    vectors: Annotated[
-        str, Option(metavar="TYPE", help="float32, or float16: half the disk.")
-    ] = "float32",
+    method: options.Method = options.METHOD,
+    bits: options.Bits = options.BITS,
+    seed: options.Seed = 0,
+    changes: options.Changes = None,
+    vectors: Annotated[str, Option(metavar="TYPE", help="float32 or float16.")] = "float32",
     refresh: Annotated[
-        str,
-        Option(
-            metavar="WHEN",
-            help="When to refresh by itself: gain, gain=BITS, a number of items, or manual.",
-        ),
+        str, Option(metavar="WHEN", help="Refresh by gain, gain=BITS, every so many items, manual.")
     ] = "gain",
     sample: Annotated[int, Option(metavar="N", help="Items on which the gain is measured.")] = 1000,
     backend: Annotated[
         str | None,
-        Option(
-            metavar="ADDRESS",
-            help="Where codes are searched, if not in memory: milvus://host:port/name.",
-        ),
+        Option(metavar="ADDRESS", help="Search codes in Milvus: milvus://host:port/name."),
     ] = None,
 ) -> None:
     """Make an empty collection."""
@@ -113,20 +83,16 @@ def create(
 def add(
     collection: Address,
     file: Annotated[
-        str,
-        Argument(metavar="FILE", help="Items: .jsonl .csv .parquet .npz .npy, a data set, or -."),
+        str, Argument(metavar="FILE", help="Items: .jsonl .csv .parquet .npz .npy, a data set, -.")
     ],
     form: Format = None,
     id_column: IdColumn = None,
     vector_column: VectorColumn = None,
-    label_column: LabelColumn = None,
+    label_column: options.LabelColumn = None,
     metadata_columns: Annotated[
-        str | None,
-        Option(
-            metavar="NAMES", help="Columns to keep as metadata, with commas (default: metadata)."
-        ),
+        str | None, Option(metavar="NAMES", help="Columns of metadata, with commas.")
     ] = None,
-    labels: Labels = None,
+    labels: options.Labels = None,
     first_id: Annotated[
         int | None, Option(metavar="N", min=0, help="Number items by row, from N on.")
     ] = None,
@@ -144,12 +110,10 @@ def add(
     from streamhash.live import Collection
     from streamhash.live.load import add_from
 
-    with Collection.open(collection) as items, showing_progress("adding") as progress:
+    with Collection.open(collection) as items, console.showing_progress("adding") as progress:
         read, stored = add_from(
             items,
-            _source(file),
-            form=_form(file, form),
-            columns=_columns(id_column, vector_column, label_column, metadata_columns),
+            **_reading(file, form, id_column, vector_column, label_column, metadata_columns),
             labels=labels,
             first_id=first_id,
             existing=existing,
@@ -170,16 +134,13 @@ def add(
 def label(
     collection: Address,
     file: Annotated[
-        str | None,
-        Argument(metavar="[FILE]", help="Ids and labels: .jsonl .csv .parquet .npz, or -."),
+        str | None, Argument(metavar="[FILE]", help="Ids and labels: .jsonl .csv .parquet .npz, -.")
     ] = None,
-    item: Annotated[
-        str | None, Option("--id", metavar="ITEM", help="A single item to label.")
-    ] = None,
+    item: Item = None,
     label: Annotated[str | None, Option(metavar="LABEL", help="Its label.")] = None,
     form: Format = None,
     id_column: IdColumn = None,
-    label_column: LabelColumn = None,
+    label_column: options.LabelColumn = None,
     batch: Batch = BATCH_SIZE,
 ) -> None:
     """Label items that are there, and learn from them.
@@ -192,16 +153,14 @@ def label(
 
     if (file is None) != (item is not None) or (item is None) != (label is None):
         raise InputError("label: pass a FILE with ids and labels, or --id ITEM --label LABEL.")
-    with Collection.open(collection) as items, showing_progress("labelling") as progress:
+    with Collection.open(collection) as items, console.showing_progress("labelling") as progress:
         if item is not None:
             items.label(_ids(items, [item]), [label_from_text(str(label))])
             n = 1
         else:
             n = label_from(
                 items,
-                _source(str(file)),
-                form=_form(str(file), form),
-                columns=_columns(id_column, None, label_column),
+                **_reading(str(file), form, id_column, None, label_column),
                 batch_size=batch,
                 progress=progress,
             )
@@ -216,8 +175,7 @@ def delete(
         list[str] | None, Argument(metavar="[ID]...", help="Ids of the items to delete.")
     ] = None,
     file: Annotated[
-        str | None,
-        Option("--ids", metavar="FILE", help="A file with an id a line, or - for input."),
+        str | None, Option("--ids", metavar="FILE", help="A file with an id a line, or -.")
     ] = None,
 ) -> None:
     """Delete items, all of them or none.
@@ -241,7 +199,7 @@ def delete(
 def get(
     collection: Address,
     ids: Annotated[list[str], Argument(metavar="ID...", help="Ids of the items.")],
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Print items by their ids.
 
@@ -266,13 +224,13 @@ def get(
             for item in items.get(_ids(items, ids))
         ]
     if as_json:
-        print_json(found)
+        console.print_json(found)
         return
     rows = (
         (item["id"], item["label"], item["metadata"] and json.dumps(item["metadata"]), item["code"])
         for item in found
     )
-    print_table(("id", "label", "metadata", "code"), rows)
+    console.print_table(("id", "label", "metadata", "code"), rows)
 
 
 @app.command()
@@ -281,15 +239,13 @@ def search(
     queries: Annotated[
         str | None, Argument(metavar="[QUERIES]", help="Vectors: a file as for add, or -.")
     ] = None,
-    item: Annotated[
-        str | None, Option("--id", metavar="ITEM", help="Ask for an item that is there.")
-    ] = None,
-    k: Nearest = 10,
+    item: Item = None,
+    k: options.Nearest = 10,
     form: Format = None,
     id_column: IdColumn = None,
     vector_column: VectorColumn = None,
-    label_column: LabelColumn = None,
-    as_json: Json = False,
+    label_column: options.LabelColumn = None,
+    as_json: options.Json = False,
 ) -> None:
     """Find the nearest items of each query by Hamming distance.
 
@@ -313,35 +269,20 @@ def search(
             others = [i for i, name in enumerate(ids[0].tolist()) if name != asked.id][:k]
             answer(asked.id, ids[0, others].tolist(), distances[0, others].tolist())
         else:
-            for piece in read_items(
-                _source(str(queries)),
-                form=_form(str(queries), form),
-                columns=_columns(id_column, vector_column, label_column),
-                id_kind=items.id_kind,
-            ):
+            reading = _reading(str(queries), form, id_column, vector_column, label_column)
+            for piece in read_items(**reading, id_kind=items.id_kind):
                 names = piece.ids or range(len(answers), len(answers) + piece.n)
                 distances, ids = items.search(piece.vectors, min(k, max(1, len(items))))
                 for found in zip(names, ids.tolist(), distances.tolist(), strict=True):
                     answer(*found)
-    if as_json:
-        print_json(answers)
-        return
-    rows = (
-        (answer["query"], rank, *found)
-        for answer in answers
-        for rank, found in enumerate(
-            zip(answer["items"], answer["distances"], answer["labels"], strict=True), start=1
-        )
-    )
-    numbers = ("query", "rank", "distance")
-    print_table(("query", "rank", "id", "distance", "label"), rows, numbers=numbers)
+    console.print_answers(answers, ("id", "distance", "label"), as_json=as_json)
 
 
 @app.command()
 def refresh(
     collection: Address,
     jobs: Annotated[int, Option(metavar="N", min=1, help="Processes that encode.")] = 1,
-    scheduler: Scheduler = None,
+    scheduler: options.Scheduler = None,
 ) -> None:
     """Encode all items with what has been learned, and serve that.
 
@@ -357,7 +298,7 @@ def refresh(
 
     with ExitStack() as stack:
         items = stack.enter_context(Collection.open(collection))
-        progress = stack.enter_context(showing_progress("encoding"))
+        progress = stack.enter_context(console.showing_progress("encoding"))
         executor: Executor | None = None
         if scheduler is not None:
             executor = stack.enter_context(cluster_executor(scheduler))
@@ -378,7 +319,7 @@ def refresh(
 
 
 @app.command()
-def status(collection: Address, as_json: Json = False) -> None:
+def status(collection: Address, as_json: options.Json = False) -> None:
     """Print how a collection does.
 
     Items, models, quality, whether a refresh is worth it, and the balance of the bits.
@@ -388,21 +329,23 @@ def status(collection: Address, as_json: Json = False) -> None:
     with Collection.open(collection, read_only=True) as items:
         facts = items.status()
     if as_json:
-        print_json(facts)
+        console.print_json(facts)
         return
     from rich.table import Table
 
-    from streamhash.cli._console import results
     from streamhash.cli._status import status_lines
 
     page = Table.grid(padding=(0, 3))
     for heading, what, value in status_lines(facts):
+        if heading and page.row_count:
+            page.add_row()
         page.add_row(f"[bold]{heading}[/]" if heading else "", what, value)
-    results().print(page, end="")
+    page.add_row()
+    console.results().print(page, end="")
 
 
 @app.command()
-def history(collection: Address, as_json: Json = False) -> None:
+def history(collection: Address, as_json: options.Json = False) -> None:
     """Print refreshes and alarms of drift.
 
     The oldest first; with --json also the curve of quality over time.
@@ -414,7 +357,7 @@ def history(collection: Address, as_json: Json = False) -> None:
     with Collection.open(collection, read_only=True) as items:
         happened = items.history()
     if as_json:
-        print_json(happened._asdict())
+        console.print_json(happened._asdict())
         return
     rows = []
     for event in sorted([*happened.refreshes, *happened.drifts], key=lambda event: event["time"]):
@@ -428,17 +371,14 @@ def history(collection: Address, as_json: Json = False) -> None:
             row[5] = f"{event['seconds']:.2f} s"
         rows.append(row)
     numbers = ("labelled items", "gain", "bits changed", "took")
-    print_table(("when", "what", *numbers), rows, numbers=numbers)
+    console.print_table(("when", "what", *numbers), rows, numbers=numbers)
 
 
 @app.command()
 def export(
     collection: Address,
     to: Annotated[
-        str,
-        Option(
-            metavar="FILE", help="A .parquet, .npz or .faiss to write, or milvus://host:port/name."
-        ),
+        str, Option(metavar="FILE", help="A .parquet, .npz or .faiss, or milvus://host:port/name.")
     ],
     vectors: Annotated[
         bool, Option("--vectors", help="Write the vectors, too (not in .faiss).")
@@ -458,28 +398,28 @@ def export(
     typer.echo(f"{n:,} items are in {to}.{beside}")
 
 
-def _source(name: str) -> str | IO[str]:
-    """Return the file to read, or standard input."""
-    import io
+def _reading(
+    name: str,
+    form: str | None,
+    ids: str | None,
+    vectors: str | None,
+    labels: str | None,
+    metadata: str | None = None,
+) -> dict[str, Any]:
+    """Return what ``read_items`` needs to read a file, or standard input."""
+    from io import TextIOWrapper
 
-    if name != STANDARD_INPUT:
-        return name
-    return io.TextIOWrapper(sys.stdin.buffer, "utf-8-sig", newline="")
-
-
-def _form(name: str, form: str | None) -> str | None:
-    if form is not None and form not in FORMS:
-        raise InputError(f"--format {form}: pass one of {', '.join(FORMS)}.")
-    return "jsonl" if form is None and name == STANDARD_INPUT else form
-
-
-def _columns(
-    ids: str | None, vectors: str | None, labels: str | None, metadata: str | None = None
-) -> "Columns":
     from streamhash.cli._values import split_names
     from streamhash.files.items import Columns
 
-    return Columns(ids, vectors, labels, tuple(split_names(metadata or "")))
+    if form is not None and form not in FORMS:
+        raise InputError(f"--format {form}: pass one of {', '.join(FORMS)}.")
+    source: Any = name
+    if name == STANDARD_INPUT:
+        form = form or "jsonl"
+        source = TextIOWrapper(sys.stdin.buffer, "utf-8-sig", newline="")
+    columns = Columns(ids, vectors, labels, tuple(split_names(metadata or "")))
+    return {"source": source, "form": form, "columns": columns}
 
 
 def _ids(items: "Collection", texts: list[str]) -> list[Any]:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from streamhash.cli._console import print_json, print_table, slices_with_progress
-from streamhash.cli._options import BITS, METHOD, Changes, Json, LabelColumn, Labels, Model, Nearest
+from streamhash.cli import _console as console
+from streamhash.cli import _options as options
 from streamhash.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,12 +19,12 @@ ROWS_LEARNED_AT_ONCE = 2000  # about: between two steps of the progress bar
 ROWS_ENCODED_AT_ONCE = 8192
 
 
-def methods(as_json: Json = False) -> None:
+def methods(as_json: options.Json = False) -> None:
     """List the methods."""
     from streamhash.hashers import METHODS
 
     if as_json:
-        print_json(
+        console.print_json(
             [
                 {
                     "name": name,
@@ -47,22 +47,21 @@ def methods(as_json: Json = False) -> None:
         labels = "one or several" if method.multi_label else "one"
         labels = labels if method.needs_labels else "none"
         rows.append((name, paper, method.year, labels, f"docs/methods/{name}.md"))
-    print_table(("method", "paper", "year", "labels", "page"), rows)
+    console.print_table(("method", "paper", "year", "labels", "page"), rows)
 
 
 def fit(
+    context: typer.Context,
     file: Annotated[
         str, Argument(metavar="FILE", help="Features with labels: .npy .npz .parquet .csv.")
     ],
     model: Annotated[Path, Option(metavar="FILE", help="The model to save.")],
-    method: Annotated[
-        str | None, Option(metavar="NAME", help=f"Method (default: {METHOD}).")
-    ] = None,
-    bits: Annotated[int | None, Option(metavar="K", help=f"Code length (default: {BITS}).")] = None,
-    seed: Annotated[int | None, Option(metavar="N", help="Seed of the start (default: 0).")] = None,
-    changes: Changes = None,
-    labels: Labels = None,
-    label_column: LabelColumn = None,
+    method: options.Method = options.METHOD,
+    bits: options.Bits = options.BITS,
+    seed: options.Seed = 0,
+    changes: options.Changes = None,
+    labels: options.Labels = None,
+    label_column: options.LabelColumn = None,
     go_on: Annotated[
         bool, Option("--continue", help="Load the model, and go on learning with it.")
     ] = False,
@@ -79,7 +78,8 @@ def fit(
             f"fit: {model} is there already; pass --continue to go on learning with it, or "
             "--overwrite to replace it."
         )
-    if go_on and (method or bits or changes or seed is not None):
+    sources = map(context.get_parameter_source, ("method", "bits", "seed", "changes"))
+    if go_on and any(source is not None and source.name != "DEFAULT" for source in sources):
         raise InputError(
             "fit: --continue takes method, bits, seed and parameters from the model; leave out "
             "--method, --bits, --seed and --set."
@@ -89,11 +89,8 @@ def fit(
     from streamhash.cli._values import parse_changes
     from streamhash.lab import make_hasher
 
-    if go_on:
-        hasher = load(model)
-    else:
-        n_bits = BITS if bits is None else bits
-        hasher = make_hasher(method or METHOD, n_bits, seed or 0, changes=parse_changes(changes))
+    own = parse_changes(changes)
+    hasher = load(model) if go_on else make_hasher(method, bits, seed, changes=own)
     X, y = read_input(file, labels, label_column)
     if y is None and hasher.needs_labels:
         raise InputError(
@@ -102,7 +99,7 @@ def fit(
         )
     # Whole stages in every piece: a shorter piece would be a stage of its own.
     size = hasher.batch_size * max(1, ROWS_LEARNED_AT_ONCE // hasher.batch_size)
-    for rows in slices_with_progress("learning", len(X), size):
+    for rows in console.slices_with_progress("learning", len(X), size):
         hasher.partial_fit(X[rows], None if y is None else y[rows])
     hasher.save(model)
     typer.echo(
@@ -112,10 +109,10 @@ def fit(
 
 
 def encode(
-    model: Model,
+    model: options.Model,
     file: Annotated[str, Argument(metavar="FILE", help="Features: .npy .npz .parquet .csv.")],
     out: Annotated[Path, Option(metavar="FILE", help="Where to save the codes, a .npy file.")],
-    label_column: LabelColumn = None,
+    label_column: options.LabelColumn = None,
 ) -> None:
     """Turn the rows of a file into codes, 8 bits a byte."""
     if out.suffix != ".npy":
@@ -128,7 +125,7 @@ def encode(
 
     hasher = load(model)
     X, _ = read_input(file, label_column=label_column)
-    pieces = slices_with_progress("encoding", len(X), ROWS_ENCODED_AT_ONCE)
+    pieces = console.slices_with_progress("encoding", len(X), ROWS_ENCODED_AT_ONCE)
     codes = np.concatenate([hasher.transform(X[rows]) for rows in pieces])
     with whole_file(out) as temporary, temporary.open("wb") as written:
         np.save(written, codes)
@@ -136,16 +133,16 @@ def encode(
 
 
 def search(
-    model: Model,
+    model: options.Model,
     database: Annotated[
         str, Argument(metavar="DATABASE", help="What is searched: codes or features.")
     ],
     queries: Annotated[
         str, Argument(metavar="QUERIES", help="What is looked for: codes or features.")
     ],
-    k: Nearest = 10,
-    label_column: LabelColumn = None,
-    as_json: Json = False,
+    k: options.Nearest = 10,
+    label_column: options.LabelColumn = None,
+    as_json: options.Json = False,
 ) -> None:
     """Find the nearest items of each query by Hamming distance.
 
@@ -160,21 +157,15 @@ def search(
     index.add(None, read_codes(hasher, database, label_column))
     codes = read_codes(hasher, queries, label_column)
     distances, items = index.search(codes, k=min(k, len(index)))
-    answers = [*enumerate(zip(items.tolist(), distances.tolist(), strict=True))]
-    if as_json:
-        print_json([{"query": q, "items": near, "distances": far} for q, (near, far) in answers])
-        return
-    rows = (
-        (query, rank, *found)
-        for query, answer in answers
-        for rank, found in enumerate(zip(*answer, strict=True), start=1)
-    )
-    headings = ("query", "rank", "item", "distance")
-    print_table(headings, rows, numbers=headings)
+    answers = [
+        {"query": query, "items": near, "distances": far}
+        for query, (near, far) in enumerate(zip(items.tolist(), distances.tolist(), strict=True))
+    ]
+    console.print_answers(answers, ("item", "distance"), as_json=as_json)
 
 
 def evaluate(
-    model: Model,
+    model: options.Model,
     database: Annotated[str, Option(metavar="FILE", help="What is searched: with labels.")],
     queries: Annotated[str, Option(metavar="FILE", help="What is looked for: with labels.")],
     database_labels: Annotated[
@@ -183,8 +174,8 @@ def evaluate(
     query_labels: Annotated[
         Path | None, Option(metavar="FILE", help="Labels of the queries.")
     ] = None,
-    label_column: LabelColumn = None,
-    as_json: Json = False,
+    label_column: options.LabelColumn = None,
+    as_json: options.Json = False,
 ) -> None:
     """Measure a model on files with labels.
 
@@ -208,10 +199,10 @@ def evaluate(
         *encoded(database, database_labels, "--database-labels"),
     )
     if as_json:
-        print_json(metrics)
+        console.print_json(metrics)
         return
     rows = []
     for name, value in metrics.items():
         heading = name.replace("map", "mAP").replace("precision", "P").replace("@h", "@H")
         rows.append((heading, f"{value:.4f}"))
-    print_table(("metric", "value"), rows, numbers=("value",))
+    console.print_table(("metric", "value"), rows, numbers=("value",))
