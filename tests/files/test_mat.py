@@ -15,8 +15,8 @@ from scipy.io import savemat
 from scipy.sparse import csc_array
 
 from streamhash.errors import FileError, InputError, MissingDataError, MissingPartError
-from streamhash.files import mat_file
-from streamhash.lab.datasets import available, load_data, read_table, sets
+from streamhash.files import mat, read_items, read_table
+from streamhash.lab.datasets import available, load_data, sets
 
 RNG = np.random.default_rng(0)
 X7 = RNG.standard_normal((7, 4))
@@ -216,7 +216,7 @@ class TestFormats:
     @pytest.mark.parametrize("save", SAVERS)
     @pytest.mark.parametrize("turned", [False, True])
     def test_many_chunks_are_one_matrix(self, save, turned, monkeypatch):
-        monkeypatch.setattr(mat_file, "_BYTES", 2000)
+        monkeypatch.setattr(mat, "CHUNK_BYTES", 2000)
         values = RNG.standard_normal((301, 9))
         save("a.mat", {"X": values.T if turned else values, "y": np.arange(301)})
         X, y = read_table("a.mat")
@@ -292,7 +292,7 @@ class TestNamedSets:
 
     @pytest.mark.parametrize("save", SAVERS)
     def test_damage_met_in_the_middle_leaves_nothing(self, folder, save, monkeypatch):
-        monkeypatch.setattr(mat_file, "_BYTES", 2**14)
+        monkeypatch.setattr(mat, "CHUNK_BYTES", 2**14)
         save(folder / PLACES, places(400))
         content = (folder / PLACES).read_bytes()
         (folder / PLACES).write_bytes(content[: len(content) // 2])
@@ -302,7 +302,7 @@ class TestNamedSets:
         assert list(folder.rglob("*.part")) == []
 
     def test_memory_is_bounded_by_the_chunk(self, folder, monkeypatch):
-        monkeypatch.setattr(mat_file, "_BYTES", 2**16)
+        monkeypatch.setattr(mat, "CHUNK_BYTES", 2**16)
         save_73(folder / PLACES, places(20_000), chunks=True)
         tracemalloc.start()
         try:

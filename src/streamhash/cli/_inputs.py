@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from streamhash.base import OnlineHasher
 from streamhash.codes import Codes, code_bytes
-from streamhash.lab.datasets import available, load_data, read_table
+from streamhash.files import read_table
+from streamhash.lab.datasets import available, load_data
 
 __all__ = ["encode_pieces", "read_codes", "read_input"]
 

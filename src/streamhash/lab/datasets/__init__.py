@@ -8,7 +8,7 @@
 [(250, 64), (250, 64), (250, 64), (250, 64)]
 """
 
-from streamhash.files.tables import read_table
+from streamhash.files import read_table
 from streamhash.lab.datasets.cards import Card
 from streamhash.lab.datasets.download import fetch
 from streamhash.lab.datasets.extract import extract_features

@@ -3,20 +3,22 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from streamhash.errors import FileError
-from streamhash.files.mat_file import MatFile, open_mat
-from streamhash.files.mat_table import Part, mat_parts
+from streamhash.files import open_table
 from streamhash.lab.datasets import cifar
 from streamhash.lab.datasets.cards import CARDS
 from streamhash.lab.datasets.stored import Chunks, Stored, stored_from
 from streamhash.lab.datasets.streams import pieces
 
 __all__ = ["CONVERTED", "convert"]
+
+ROWS_AT_ONCE = 16_384  # in memory while a file is converted
 
 
 def convert(name: str, path: Path) -> Stored:
@@ -27,25 +29,17 @@ def convert(name: str, path: Path) -> Stored:
 @contextmanager
 def _mat(name: str, path: Path) -> Iterator[tuple[Any, Chunks]]:
     wanted = CARDS[name].features
-    with open_mat(path, "load_data") as file:
-        parts = mat_parts(file)
-        shape = sum(part.shape[0] for part in parts), parts[0].shape[1]
-        if shape[1] != wanted or any(part.y is None or part.y.ndim > 1 for part in parts):
+    with open_table(path, place="load_data") as table:
+        pieces = table.pieces(ROWS_AT_ONCE)
+        first = next(pieces)
+        if table.width != wanted or first.labels is None or first.labels.ndim > 1:
             raise FileError(
-                f"load_data: {path} is not the {name} file, it has {file.fields()} where {wanted} "
+                f"load_data: {path} is not the {name} file, it has {table.fields} where {wanted} "
                 "features with a label a row are wanted; copy it again, or load your own file by "
                 "its path."
             )
-        yield shape, _rows(file, parts)
-
-
-def _rows(file: MatFile, parts: list[Part]) -> Chunks:
-    for part in parts:
-        assert part.y is not None  # the caller has looked
-        done = 0
-        for X in file.chunks(part.name, part.turned):
-            yield X, part.y[done : done + len(X)]
-            done += len(X)
+        rows = ((piece.vectors, piece.labels) for piece in chain([first], pieces))
+        yield (table.rows, wanted), rows
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamhash.errors import InputError
-from streamhash.files.tables import read_labels
+from streamhash.files import read_labels
 from streamhash.lab.datasets._arguments import whole
 from streamhash.lab.datasets.images import Images, open_images
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.errors import FileError, InputError, MissingDataError
-from streamhash.files.tables import read_table
+from streamhash.files import read_table
 from streamhash.lab.datasets.cards import CARDS, FILES, Card, missing
 from streamhash.lab.datasets.converted import CONVERTED, convert
 from streamhash.lab.datasets.download import fetch as fetch_set

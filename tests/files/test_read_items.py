@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from streamhash.errors import FileError, InputError, MissingDataError
-from streamhash.files.items import Columns, read_items
-from streamhash.lab.datasets import load_data
+from streamhash.files import Columns, read_items
 
 X = np.arange(20, dtype=np.float32).reshape(10, 2) / 4
 IDS = [f"item {i}" for i in range(10)]
@@ -73,23 +72,24 @@ def test_vectors_alone_and_with_labels_beside(folder):
     assert joined(pieces, "labels") == [*range(10)]
 
 
-def test_a_data_set_by_its_name():
-    digits = load_data("digits")
-    pieces = [*read_items("digits", size=1000)]
-    np.testing.assert_array_equal(np.concatenate([piece.vectors for piece in pieces]), digits.X)
-    assert joined(pieces, "labels") == digits.y.tolist()
+def test_arrays_that_are_here_already():
+    y = np.arange(10)
+    pieces = [*read_items((X, y), size=4)]
+    np.testing.assert_array_equal(np.concatenate([piece.vectors for piece in pieces]), X)
+    assert joined(pieces, "labels") == y.tolist()
+    assert [piece.labels for piece in read_items((X, None), size=8)] == [None, None]
 
 
 def test_columns_may_have_other_names():
     text = 'name,emb,kind,page,when\na,"[1, 2]",x,4,May\nb,"[3, 4]",,5,\n'
     columns = Columns("name", "emb", "kind", ("page", "when"))
-    (piece,) = read_items(io.StringIO(text), form="csv", columns=columns)
+    (piece,) = read_items(io.StringIO(text), format="csv", columns=columns)
     assert (piece.ids, piece.labels) == (["a", "b"], ["x", None])
     assert piece.metadata == [{"page": "4", "when": "May"}, {"page": "5", "when": ""}]
     np.testing.assert_array_equal(piece.vectors, [[1, 2], [3, 4]])
     line = json.dumps({"name": 1, "emb": [1, 2], "kind": "x", "page": 4, "more": 0})
     (piece,) = read_items(
-        io.StringIO(line), form="jsonl", columns=Columns("name", "emb", "kind", ("page",))
+        io.StringIO(line), format="jsonl", columns=Columns("name", "emb", "kind", ("page",))
     )
     assert (piece.ids, piece.labels, piece.metadata) == ([1], ["x"], [{"page": 4}])
 
@@ -107,24 +107,24 @@ def test_columns_of_numbers_in_parquet(tmp_path):
 
 def test_ids_of_csv_are_of_one_kind():
     text = "id,x\n" + "".join(f"{i},0\n" for i in (1, 2, 3))
-    pieces = [*read_items(io.StringIO(text), form="csv", size=2)]
+    pieces = [*read_items(io.StringIO(text), format="csv", size=2)]
     assert joined(pieces, "ids") == [1, 2, 3]
-    pieces = [*read_items(io.StringIO(text), form="csv", id_kind="strings")]
+    pieces = [*read_items(io.StringIO(text), format="csv", id_kind="strings")]
     assert joined(pieces, "ids") == ["1", "2", "3"]
     # The first piece decides: its ids are strings, so are all.
-    pieces = [*read_items(io.StringIO("id,x\na1,0\n2,0\n"), form="csv", size=1)]
+    pieces = [*read_items(io.StringIO("id,x\na1,0\n2,0\n"), format="csv", size=1)]
     assert joined(pieces, "ids") == ["a1", "2"]
 
 
 def test_csv_without_a_header_is_vectors_alone():
-    (piece,) = read_items(io.StringIO("1\t2\n3\t4\n"), form="csv")
+    (piece,) = read_items(io.StringIO("1\t2\n3\t4\n"), format="csv")
     np.testing.assert_array_equal(piece.vectors, [[1, 2], [3, 4]])
     assert piece.ids is None
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_nothing_is_no_piece(form):
-    assert [*read_items(io.StringIO(""), form=form)] == []
+    assert [*read_items(io.StringIO(""), format=form)] == []
 
 
 @pytest.mark.parametrize(
@@ -138,16 +138,16 @@ def test_nothing_is_no_piece(form):
         ("jsonl", '{"id": 1, "vector": [1]}\n{"vector": [1]}', "line 2 .* has no 'id'"),
         ("csv", "id,a\n1,2\n3\n", "has 1 cells in line 3 and 2 in its first"),
         ("csv", "id,a\n1,2\n3,x\n", "the text 'x' in line 3, column 'a'"),
-        ("csv", "id,a,a\n1,2,3\n", "two columns of one name"),
-        ("csv", "id,label\n1,2\n", "no columns for vectors"),
-        ("csv", 'id,vector\n1,"[1]"\n2,"[1, 2]"\n', "lists of numbers of one length in lines 2"),
+        ("csv", "id,a,a\n1,2,3\n", "several columns called 'a'"),
+        ("csv", "id,label\n1,2\n", "no columns beside 'id', 'label'"),
+        ("csv", 'id,vector\n1,"[1]"\n2,"[1, 2]"\n', "'vector' in line 3 .* is not a list of 1 numbers"),
         ("csv", "id,a,metadata\n1,2,{\n", "'{' in line 2 of standard input is not JSON"),
-        ("npy", "", "its form is jsonl or csv, not npy"),
+        ("npy", "", "its format is jsonl or csv, not npy"),
     ],
 )
 def test_faults_are_told_with_their_place(form, text, message):
     with pytest.raises((InputError, FileError), match=message):
-        [*read_items(io.StringIO(text), form=form)]
+        [*read_items(io.StringIO(text), format=form)]
 
 
 def test_faults_of_files(folder):

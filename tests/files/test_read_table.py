@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from streamhash.errors import FileError, InputError, MissingDataError, MissingPartError
-from streamhash.files import parquet_table
-from streamhash.lab.datasets import read_table
+from streamhash.files import read, read_table
 
 X4 = np.arange(12, dtype=np.float32).reshape(4, 3)
 Y4 = np.array([0, 1, 0, 1])
@@ -296,7 +295,7 @@ class TestParquet:
             "y": np.arange(100) % 7,
         }
         save_parquet("t.parquet", columns, row_group_size=30)
-        monkeypatch.setattr(parquet_table, "_BATCH", 16)  # batches and row groups that cross
+        monkeypatch.setattr(read, "ROWS_AT_ONCE", 16)  # batches and row groups that cross
         X, y = read_table("t.parquet")
         assert np.array_equal(X, values)
         assert y.tolist() == (np.arange(100) % 7).tolist()

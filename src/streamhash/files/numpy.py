@@ -1,0 +1,144 @@
+"""NumPy's files: .npy is one array, mapped into memory; .npz has features, labels and ids."""
+
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy_format
+from numpy.typing import NDArray
+
+from streamhash.errors import InputError
+from streamhash.files.columns import Piece, Request, Table, Taken, check_labels
+
+__all__ = ["array_pieces", "load_npy", "open_npy", "open_npz"]
+
+NPZ_NAMES = {
+    "vector": ("X", "features", "vectors"),
+    "id": ("ids", "id"),
+    "label": ("y", "labels", "label"),
+}
+
+
+def load_npy(path: Path, mmap_mode: Any = None) -> NDArray[Any]:
+    """Load an array; what NumPy does not know it would take for a pickle, so look first."""
+    with path.open("rb") as file:
+        if file.read(6) != b"\x93NUMPY":
+            raise ValueError("it does not begin as one")
+    array: NDArray[Any] = np.load(path, mmap_mode=mmap_mode, allow_pickle=False)
+    return array
+
+
+@contextmanager
+def open_npy(request: Request) -> Iterator[Table]:
+    """Map features into memory, as they are stored."""
+    if request.columns.named():
+        raise InputError(
+            f"{request.place}: column={request.columns.named()[0]!r}, but {request.name} is one "
+            "array without columns; pass the labels in a file of their own, labels=..."
+        )
+    X = load_npy(request.path, "r")
+    check_features(X.shape, X.dtype, request)
+    rows, width = X.shape
+    yield Table(request, Taken(), lambda size: array_pieces(X, None, size), rows, width, X)
+
+
+def array_pieces(X: NDArray[Any], y: NDArray[Any] | None, size: int) -> Iterator[Piece]:
+    """Cut arrays into pieces."""
+    for start in range(0, len(X), size):
+        rows = slice(start, start + size)
+        yield Piece(np.array(X[rows]), labels=None if y is None else y[rows])
+
+
+@contextmanager
+def open_npz(request: Request) -> Iterator[Table]:
+    """Open an archive: its features are read piece by piece, ids and labels as a whole."""
+    with zipfile.ZipFile(request.path) as archive:
+        members = {name.removesuffix(".npy"): name for name in archive.namelist()}
+        x_name, id_name, y_name = (
+            request.find(part, [*members], usual) if part in request.parts else None
+            for part, usual in NPZ_NAMES.items()
+        )
+        if request.columns.metadata:
+            raise request.error("has no metadata; use JSON lines or Parquet.")
+        if x_name is None and "vector" in request.parts:
+            raise request.error(
+                f"has no array 'X' or 'features', only {[*members]}; save the features under one "
+                "of these names."
+            )
+        ids = None if id_name is None else _load(archive, members[id_name])
+        y = None if y_name is None else _load(archive, members[y_name])
+        shape = None if x_name is None else _shape(archive, members[x_name], request)
+        n = next((len(part) for part in (ids, y) if part is not None), 0)
+        n = shape[0] if shape else n
+        if ids is not None and len(ids) != n:
+            raise InputError(
+                f"{request.place}: the arrays of {request.name} have {sorted([len(ids), n])} rows; "
+                "save as many ids as vectors."
+            )
+        y = None if y is None else check_labels(y, n, request)
+
+        def pieces(size: int) -> Iterator[Piece]:
+            rows = None if x_name is None else _rows(archive, members[x_name], size)
+            for start in range(0, n, size):
+                part = slice(start, start + size)
+                yield Piece(
+                    None if rows is None else next(rows),
+                    None if ids is None else ids[part].tolist(),
+                    None if y is None else y[part],
+                )
+            for _ in rows or ():  # to the end of the array, where its checksum is
+                pass
+
+        taken = Taken(id_name, () if x_name is None else (x_name,), y_name)
+        yield Table(request, taken, pieces, *(shape or (None, None)))
+
+
+def _load(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    with archive.open(name) as member:
+        array: NDArray[Any] = npy_format.read_array(member, allow_pickle=False)
+        member.read(1)  # the end, where zipfile compares the checksum
+    return array
+
+
+def _shape(archive: zipfile.ZipFile, name: str, request: Request) -> tuple[int, int]:
+    with archive.open(name) as member:
+        shape, _, dtype = _header(member)
+    check_features(shape, dtype, request)
+    return shape[0], shape[1]
+
+
+def _header(member: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    version = npy_format.read_magic(member)
+    first = npy_format.read_array_header_1_0
+    read = first if version == (1, 0) else npy_format.read_array_header_2_0
+    shape, by_columns, dtype = read(member)
+    if dtype.hasobject:
+        raise ValueError("pickled objects")
+    return shape, by_columns, dtype
+
+
+def _rows(archive: zipfile.ZipFile, name: str, size: int) -> Iterator[NDArray[Any]]:
+    """Yield the rows of an array piece by piece; one that is stored by columns is read whole."""
+    with archive.open(name) as member:
+        (n, width), by_columns, dtype = _header(member)
+        step = max(1, n if by_columns else size)
+        for start in range(0, n, step):
+            some = min(step, n - start)
+            content = member.read(some * width * dtype.itemsize)
+            rows = np.frombuffer(content, dtype).reshape(
+                some, width, order="F" if by_columns else "C"
+            )
+            yield from (rows[i : i + size] for i in range(0, some, size))
+        member.read(1)  # the end, where zipfile compares the checksum
+
+
+def check_features(shape: tuple[int, ...], dtype: np.dtype[Any], request: Request) -> None:
+    """Refuse what is no matrix of numbers."""
+    if len(shape) != 2 or dtype.kind not in "fiub":
+        raise InputError(
+            f"{request.place}: the features in {request.name} are {dtype} of shape {shape}; save "
+            "numbers of shape (rows, features)."
+        )

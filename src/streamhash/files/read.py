@@ -1,0 +1,277 @@
+"""Reading files of every format: as arrays, or as items piece by piece."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamhash.errors import FileError, InputError
+from streamhash.files.columns import (
+    Columns,
+    Piece,
+    Request,
+    Table,
+    as_labels,
+    check_labels,
+)
+from streamhash.files.csv import open_csv
+from streamhash.files.jsonl import open_jsonl
+from streamhash.files.mat import open_mat
+from streamhash.files.numpy import array_pieces, load_npy, open_npy, open_npz
+from streamhash.files.parquet import open_parquet
+
+__all__ = ["FORMATS", "open_table", "read_items", "read_labels", "read_table"]
+
+FORMATS = {
+    ".npy": "npy",
+    ".npz": "npz",
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".mat": "mat",
+}
+OPENERS = {
+    "npy": open_npy,
+    "npz": open_npz,
+    "parquet": open_parquet,
+    "csv": open_csv,
+    "jsonl": open_jsonl,
+    "mat": open_mat,
+}
+TEXT_FORMATS = ("jsonl", "csv")
+ROWS_AT_ONCE = 16_384  # in memory beside the result, while a whole table is read
+ITEMS_AT_ONCE = 1000
+
+Source = str | Path | IO[str]
+Arrays = tuple[NDArray[Any], NDArray[Any] | None]  # features (n, d) and labels
+
+
+@contextmanager
+def open_table(
+    source: Source,
+    *,
+    format: str | None = None,
+    columns: Columns = Columns(),  # noqa: B008  it cannot change
+    place: str = "open_table",
+    **more: Any,
+) -> Iterator[Table]:
+    """Open a file, or text that is open: what it holds, and its rows piece by piece.
+
+    Parameters
+    ----------
+    source : a file, or text that is open (JSON lines or CSV)
+    format : "npy", "npz", "parquet", "csv", "jsonl" or "mat"; None = what the file's ending says
+    columns : names of other columns than the usual ones
+    place : what error messages begin with
+    more : ``parts``, ``find_labels`` and ``id_kind`` of the request
+    """
+    if isinstance(source, str | Path):
+        source = Path(source)
+        format = format or FORMATS.get(source.suffix.lower())
+    name = source if isinstance(source, Path) else "standard input"
+    if not isinstance(source, Path) and format not in TEXT_FORMATS:
+        raise InputError(
+            f"{place}: {name} is read as text; its format is jsonl or csv, not {format}."
+        )
+    if format not in OPENERS:
+        *endings, last = FORMATS
+        raise InputError(
+            f"{place}: {name} does not end in {', '.join(endings)} or {last}; save it as one of "
+            "these, or pass its format."
+        )
+    request = Request(place, source, format, columns, **more)
+    with ExitStack() as stack:
+        with request.reading():
+            table = stack.enter_context(OPENERS[format](request))
+        yield table
+
+
+def read_table(
+    path: str | Path, *, labels: str | Path | None = None, column: str | int | None = None
+) -> Arrays:
+    """Read features X (n, d) and labels y from a file; y is None where there are none.
+
+    - ``.npy``: the features, memory-mapped as they are stored; labels come from ``labels``.
+    - ``.npz``: arrays ``X`` and ``y``, or ``features`` and ``labels``; ``column`` names another
+      array of labels.
+    - ``.csv``, ``.tsv``: separated by comma, semicolon or tab, with or without a header row; an
+      empty cell is NaN. ``column`` names the labels (a number from 0 if there is no header), else
+      a column ``label`` or ``y`` is taken. A column of JSON lists holds the features, or all
+      columns but ``label``, ``id`` and ``metadata`` do, in order.
+    - ``.parquet`` (needs pyarrow): as ``.csv``, with lists as columns of lists.
+    - ``.jsonl``, ``.ndjson``: an object a line, ``{"vector": […], "label": …}``.
+    - ``.mat`` (needs h5py for MATLAB's format 7.3): fields ``X``, ``features`` or ``pca_feats``
+      with ``y`` or ``labels`` of whole numbers; or ``trainCNN``, ``trainLabels``, ``testCNN`` and
+      ``testLabels``. ``column`` names another field of labels. Items may be rows or columns: it
+      is told from the number of labels.
+
+    Labels are one a row, or a multi-label matrix (n, C) of 0 and 1 in ``.npy``, ``.npz`` and
+    ``.mat`` (in ``.parquet`` a column of lists).
+    Features are float32, and as stored in ``.npy``. Pickled objects are never loaded. NaN and
+    infinities pass: the hasher judges them.
+
+    Parameters
+    ----------
+    path : the file
+    labels : a file of labels of its own: ``.npy``, or ``.txt`` or ``.csv`` with one a line. Then
+        no column of ``path`` is taken for labels.
+    column : name of the label column
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "items.csv")
+    ...     _ = path.write_text("width,height,label\\n1,2,cat\\n3,4,dog\\n")
+    ...     X, y = read_table(path)
+    >>> X, y
+    (array([[1., 2.], [3., 4.]], dtype=float32), array(['cat', 'dog'], dtype='<U3'))
+    """
+    if labels is not None and column is not None:
+        raise InputError(
+            f"read_table: labels={str(labels)!r} and column={column!r} both name the labels; "
+            "pass one of them."
+        )
+    columns = Columns(label=None if column is None else str(column))
+    with open_table(
+        path,
+        columns=columns,
+        place="read_table",
+        parts=("vector", "label"),
+        find_labels=labels is None,
+    ) as table:
+        X, y = (table.mapped, None) if table.mapped is not None else _join(table)
+    if not X.size:
+        raise table.request.error(f"is empty, of shape {X.shape}; save at least one row.")
+    return X, y if labels is None else read_labels(Path(labels), len(X))
+
+
+def _join(table: Table) -> Arrays:
+    """Put the pieces of a table together."""
+    X: NDArray[np.float32] | None = None
+    labels: list[Any] = []
+    done = 0
+    for piece in table.pieces(ROWS_AT_ONCE):
+        assert piece.vectors is not None  # they were asked for
+        stop, width = done + len(piece.vectors), piece.vectors.shape[1]
+        if X is None:
+            X = np.empty((table.rows or stop, width), np.float32)
+        elif stop > len(X):
+            X.resize((2 * stop, width), refcheck=False)
+        # Beyond float32: infinite, and the hasher's to judge.
+        with np.errstate(over="ignore", invalid="ignore"):
+            X[done:stop] = piece.vectors
+        done = stop
+        if piece.labels is not None:
+            labels.append(piece.labels)
+    request = table.request
+    if X is None and table.width is None:
+        raise request.error("is empty; save at least one row.", FileError)
+    if X is None:
+        return np.empty((0, table.width or 0), np.float32), None
+    X.resize((done, X.shape[1]), refcheck=False)
+    if labels and isinstance(labels[0], np.ndarray):
+        return X, check_labels(np.concatenate(labels), done, request)
+    values = [label for part in labels for label in part]
+    if table.taken.label is None and all(label is None for label in values):
+        return X, None
+    return X, check_labels(as_labels(values, request), done, request)
+
+
+def read_items(
+    source: Source | Arrays,
+    *,
+    format: str | None = None,
+    columns: Columns = Columns(),  # noqa: B008  it cannot change
+    labels: Path | None = None,
+    id_kind: str | None = None,
+    with_vectors: bool = True,
+    size: int = ITEMS_AT_ONCE,
+) -> Iterator[Piece]:
+    """Read items piece by piece, ``size`` at a time, so that a file is never in memory as a whole.
+
+    - JSON lines: an object a line, ``{"id": …, "vector": […], "label": …, "metadata": {…}}``.
+    - CSV: a header with ``id``, ``label`` and ``metadata`` (JSON) where there are such columns;
+      all others are numbers and together the vector, or a column ``vector`` holds JSON lists.
+    - ``.parquet``: likewise; the vector is a column of lists, or all columns of numbers.
+    - ``.npz``: arrays ``X`` (or ``features``), ``y`` (or ``labels``) and ``ids``.
+    - ``.npy``: vectors alone. ``.mat``: fields as for :func:`read_table`.
+
+    A label that is empty or null is none.
+
+    Parameters
+    ----------
+    source : a file, text that is open (JSON lines or CSV), or arrays (X, y) that are here already
+    format : "npy", "npz", "parquet", "csv", "jsonl" or "mat"; what the file's ending says if None
+    columns : names of other columns
+    labels : a file of labels of its own, where the source says how many rows it has
+    id_kind : "whole numbers" or "strings", what ids in CSV become; as they look if None
+    with_vectors : False for ids and labels alone
+
+    >>> import io
+    >>> text = io.StringIO('{"id": "a", "vector": [1, 2]}\\n{"id": "b", "vector": [3, 4]}\\n')
+    >>> [piece] = read_items(text, format="jsonl")
+    >>> piece.ids, piece.vectors
+    (['a', 'b'], array([[1., 2.], [3., 4.]], dtype=float32))
+    """
+    if isinstance(source, tuple):
+        yield from map(_with_plain_labels, array_pieces(*source, size))
+        return
+    parts = ("id", "vector", "label", "metadata") if with_vectors else ("id", "label")
+    with open_table(
+        source,
+        format=format,
+        columns=columns,
+        place="read_items",
+        parts=parts,
+        find_labels=labels is None,
+        id_kind=id_kind,
+    ) as table:
+        if labels is None:
+            yield from map(_with_plain_labels, table.pieces(size))
+            return
+        if table.rows is None:
+            raise InputError(
+                "read_items: labels in a file of their own go with .npy, .npz, .parquet and .mat; "
+                f"those of {table.request.name} are in it."
+            )
+        y, done = read_labels(Path(labels), table.rows), 0
+        for piece in table.pieces(size):
+            yield _with_plain_labels(piece._replace(labels=y[done : done + piece.n]))
+            done += piece.n
+
+
+def _with_plain_labels(piece: Piece) -> Piece:
+    """Return labels as Python's own values; an empty text is none."""
+    if piece.labels is None:
+        return piece
+    y = piece.labels.tolist() if isinstance(piece.labels, np.ndarray) else piece.labels
+    return piece._replace(labels=[None if label == "" else label for label in y])
+
+
+def read_labels(path: str | Path, n: int) -> NDArray[Any]:
+    """Read the labels of ``n`` rows from a file of their own: .npy, or text with one a line."""
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in (".npy", ".txt", ".csv"):
+        raise InputError(
+            f"read_table: labels={str(path)!r} does not end in .npy, .txt or .csv; save one label "
+            "a line."
+        )
+    request = Request("read_table", path, suffix[1:])
+    with request.reading():
+        if suffix == ".npy":
+            return check_labels(load_npy(path), n, request)
+        text = path.read_text(encoding="utf-8-sig").rstrip()
+    lines = [line.strip().strip('"') for line in text.splitlines()]
+    if suffix == ".csv" and len(lines) == n + 1 and _is_title(lines[0], lines[1:]):
+        del lines[0]
+    return check_labels(as_labels(lines, request), n, request)
+
+
+def _is_title(first: str, rest: list[str]) -> bool:
+    """Tell a header from a label: it is no number, and the text appears nowhere else."""
+    return first not in rest and not first.lstrip("+-").isdigit()
