@@ -15,7 +15,7 @@ from scipy.io import savemat
 from scipy.sparse import csc_array
 
 from streamhash.errors import FileError, InputError, MissingDataError, MissingPartError
-from streamhash.files import mat, read_items, read_table
+from streamhash.files import Columns, mat, read_items, read_table
 from streamhash.lab.datasets import available, load_data, sets
 
 RNG = np.random.default_rng(0)
@@ -86,6 +86,15 @@ class TestOwnFiles:
             4,
         )
         assert np.array_equal(pickle.loads(pickle.dumps(found)).X, X)
+
+    def test_items_piece_by_piece(self, save):
+        save("a.mat", {"X": X7.T, "y": Y7})
+        pieces = [*read_items("a.mat", size=3)]
+        assert [piece.n for piece in pieces] == [3, 3, 1]
+        assert np.array_equal(np.concatenate([piece.vectors for piece in pieces]), X7)
+        assert [label for piece in pieces for label in piece.labels] == Y7.tolist()
+        with pytest.raises(InputError, match=r"a\.mat is read without ids and metadata; use \.npz"):
+            next(read_items("a.mat", columns=Columns(id="y")))
 
     @pytest.mark.parametrize("turned", [False, True])
     def test_training_and_test_rows(self, save, turned):

@@ -140,7 +140,11 @@ def test_nothing_is_no_piece(form):
         ("csv", "id,a\n1,2\n3,x\n", "the text 'x' in line 3, column 'a'"),
         ("csv", "id,a,a\n1,2,3\n", "several columns called 'a'"),
         ("csv", "id,label\n1,2\n", "no columns beside 'id', 'label'"),
-        ("csv", 'id,vector\n1,"[1]"\n2,"[1, 2]"\n', "'vector' in line 3 .* is not a list of 1 numbers"),
+        (
+            "csv",
+            'id,vector\n1,"[1]"\n2,"[1, 2]"\n',
+            "'vector' in line 3 .* is not a list of 1 numbers",
+        ),
         ("csv", "id,a,metadata\n1,2,{\n", "'{' in line 2 of standard input is not JSON"),
         ("npy", "", "its format is jsonl or csv, not npy"),
     ],

@@ -1,9 +1,11 @@
 """A person's files: what is read from each kind, and what is said of a bad one."""
 
+import json
 import pickle
 import re
 import sys
 import tempfile
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
+from scipy.io import savemat
 
 from streamhash.errors import FileError, InputError, MissingDataError, MissingPartError
-from streamhash.files import read, read_table
+from streamhash.files import open_table, read, read_items, read_table
 
 X4 = np.arange(12, dtype=np.float32).reshape(4, 3)
 Y4 = np.array([0, 1, 0, 1])
@@ -362,24 +365,144 @@ class TestParquet:
 
 
 @pytest.mark.usefixtures("folder")
+class TestJsonLines:
+    def test_vectors_and_labels(self):
+        write("t.jsonl", '{"vector": [1, 2], "label": "cat"}\n\n{"vector": [3, 4.5], "label": 3}\n')
+        X, y = read_table("t.jsonl")
+        assert X.dtype == np.float32
+        assert X.tolist() == [[1, 2], [3, 4.5]]
+        assert y.tolist() == ["cat", "3"]
+
+    def test_labels_elsewhere_or_none(self):
+        write("t.ndjson", '{"vector": [1], "kind": 5}\n{"vector": [3], "kind": 6}\n')
+        assert read_table("t.ndjson")[1] is None
+        assert read_table("t.ndjson", column="kind")[1].tolist() == [5, 6]
+        write("y.txt", "7\n8\n")
+        assert read_table("t.ndjson", labels="y.txt")[1].tolist() == [7, 8]
+        with pytest.raises(InputError, match=r"column='sort' is not in t\.ndjson, which has vect"):
+            read_table("t.ndjson", column="sort")
+
+    def test_a_missing_label_is_named(self):
+        write("t.jsonl", '{"vector": [1], "y": 5}\n{"vector": [3]}\n')
+        with pytest.raises(InputError, match=r"t\.jsonl has no label in row 2; fill it in or drop"):
+            read_table("t.jsonl")
+
+    def test_nothing(self):
+        write("t.jsonl", "")
+        with pytest.raises(FileError, match=r"read_table: t\.jsonl is empty; save at least one"):
+            read_table("t.jsonl")
+
+
+IDS = ["item 0", "item 1", "item 2", "item 3"]
+
+
+@pytest.mark.usefixtures("folder")
+class TestOneReader:
+    """Whole tables are the pieces put together, and take the same columns."""
+
+    @pytest.fixture(params=["csv", "tsv", "jsonl", "npz", "parquet", "mat", "lists.csv"])
+    def name(self, request):
+        name = f"t.{request.param}"
+        if name == "t.npz":
+            np.savez(name, X=X4, y=Y4, ids=IDS)
+        elif name == "t.mat":
+            savemat(name, {"X": X4, "y": Y4})
+        elif name == "t.parquet":
+            columns = {f"x{i}": X4[:, i] for i in range(3)}
+            save_parquet(name, {"id": IDS, **columns, "label": Y4, "metadata": ["{}"] * 4})
+        elif name == "t.jsonl":
+            items = zip(IDS, X4.tolist(), Y4.tolist(), strict=True)
+            lines = [{"id": i, "vector": x, "label": y, "metadata": {}} for i, x, y in items]
+            write(name, "\n".join(map(json.dumps, lines)))
+        elif name == "t.lists.csv":
+            rows = zip(IDS, X4.tolist(), Y4, strict=True)
+            write(name, "id;vector;label;note\n" + "".join(f"{i};{x};{y};a\n" for i, x, y in rows))
+        else:
+            tab = "," if name == "t.csv" else "\t"
+            rows = [["id", "a", "b", "c", "label", "metadata"]]
+            rows += [[i, *x, y, "{}"] for i, x, y in zip(IDS, X4.tolist(), Y4, strict=True)]
+            write(name, "".join(tab.join(map(str, row)) + "\n" for row in rows))
+        return name
+
+    def test_every_format_both_ways(self, name):
+        X, y = read_table(name)
+        assert X.dtype == np.float32
+        assert np.array_equal(X, X4)
+        assert y.dtype == np.int64
+        assert y.tolist() == Y4.tolist()
+        pieces = [*read_items(name, size=3)]
+        assert [piece.n for piece in pieces] == [3, 1]
+        assert np.array_equal(np.concatenate([piece.vectors for piece in pieces]), X4)
+        assert [label for piece in pieces for label in piece.labels] == Y4.tolist()
+        if name != "t.mat":
+            assert [item for piece in pieces for item in piece.ids] == IDS
+
+    def test_it_says_which_columns_it_took(self, name):
+        expected = {
+            "t.npz": ("ids", ("X",), "y"),
+            "t.mat": (None, ("X",), "y"),
+            "t.parquet": ("id", ("x0", "x1", "x2"), "label"),
+            "t.jsonl": ("id", ("vector",), "label"),
+            "t.lists.csv": ("id", ("vector",), "label"),
+        }
+        with open_table(name) as table:
+            assert table.taken[:3] == expected.get(name, ("id", ("a", "b", "c"), "label"))
+
+    @pytest.mark.parametrize("size", [1, 4, 100])
+    def test_any_size_gives_the_same(self, name, size, monkeypatch):
+        monkeypatch.setattr(read, "ROWS_AT_ONCE", size)
+        assert np.array_equal(read_table(name)[0], X4)
+
+    def test_errors_of_the_caller_are_its_own(self, name):
+        with pytest.raises(ValueError, match="mine"), open_table(name):
+            raise ValueError("mine")
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("name", ["t.npz", "t.csv", "t.jsonl", "t.parquet"])
+def test_items_take_the_memory_of_a_piece(name):
+    X = np.random.default_rng(0).random((4000, 100))
+    if name == "t.npz":
+        np.savez(name, X=X)
+    elif name == "t.parquet":
+        save_parquet(name, {"vector": X.tolist()}, row_group_size=100)
+    else:
+        line = "{}" if name == "t.csv" else '{{"vector": [{}]}}'
+        write(name, "\n".join(line.format(",".join(map(str, row))) for row in X.tolist()))
+    next(read_items(name, size=100))  # what it imports
+    tracemalloc.start()
+    try:
+        assert sum(piece.n for piece in read_items(name, size=100)) == 4000
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < X.nbytes / 3
+
+
+@pytest.mark.usefixtures("folder")
 class TestAll:
-    @pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.csv", "a.parquet"])
+    @pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.csv", "a.parquet", "a.jsonl", "a.mat"])
     def test_no_file(self, name):
         with pytest.raises(MissingDataError, match=f"read_table: there is no file {name}; check"):
             read_table(name)
 
-    @pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.csv", "a.parquet"])
+    @pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.csv", "a.parquet", "a.jsonl", "a.mat"])
     def test_a_folder(self, name):
         Path(name).mkdir()
         with pytest.raises(FileError, match=f"{name} cannot be read as"):
             read_table(name)
 
     @pytest.mark.parametrize("content", [b"", b"\0" * 500, b"\x93NUMPY\x01\x00" + b"\xff" * 300])
-    @pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.csv", "a.parquet"])
+    @pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.csv", "a.parquet", "a.jsonl", "a.mat"])
     def test_rubbish(self, name, content):
         write(name, content)
-        with pytest.raises((FileError, InputError), match=f"read_table: {name}"):
+        with pytest.raises((FileError, InputError), match=f"read_table: (line 1 of )?{name}"):
             read_table(name)
+
+    def test_an_archive_stored_by_columns(self):
+        np.savez("a.npz", X=np.asfortranarray(X4), y=Y4)
+        assert np.array_equal(read_table("a.npz")[0], X4)
+        assert [piece.n for piece in read_items("a.npz", size=3)] == [3, 1]
 
     def test_unknown_ending(self):
         with pytest.raises(InputError, match=r"a\.xls does not end in \.npy, .* or \.mat;"):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from streamhash import LSH, InputError
-from streamhash.files.items import Columns
+from streamhash.files import Columns
 
 pytest.importorskip("lance", reason="Lance is not installed")
 
@@ -42,7 +42,7 @@ def test_a_file_is_added_in_batches_and_progress_is_told(items, lines):
 
 def test_the_same_again_goes_on_where_it_stopped(items, lines):
     first = "".join(lines.read_text().splitlines(keepends=True)[:6])
-    assert add_from(items, io.StringIO(first), form="jsonl").stored == 6
+    assert add_from(items, io.StringIO(first), format="jsonl").stored == 6
     with pytest.raises(InputError, match="id 0 is there already"):
         add_from(items, lines)
     assert add_from(items, lines, existing="skip") == (10, 4)
@@ -57,7 +57,7 @@ def test_a_file_with_a_fault_changes_nothing_and_text_keeps_what_came_before(ite
         add_from(items, lines, batch_size=5)
     assert len(items) == 0
     with pytest.raises(InputError, match="The 10 items before are stored; mend it, and add"):
-        add_from(items, io.StringIO(text), form="jsonl", batch_size=5)
+        add_from(items, io.StringIO(text), format="jsonl", batch_size=5)
     assert len(items) == 10
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from streamhash.base import OnlineHasher
 from streamhash.codes import Codes, code_bytes
 from streamhash.files import read_table
-from streamhash.lab.datasets import available, load_data
+from streamhash.lab.datasets import is_named, load_data
 
 __all__ = ["encode_pieces", "read_codes", "read_input"]
 
@@ -21,7 +21,7 @@ def read_input(
     name: str, labels: Path | None = None, label_column: str | None = None
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Read features and labels of a file, or of a data set by its name."""
-    if name in {card.name for card in available()} and not Path(name).exists():
+    if is_named(name):
         data = load_data(name, labels=labels, column=label_column)
         return data.X, data.y
     return read_table(name, labels=labels, column=label_column)

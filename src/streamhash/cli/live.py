@@ -18,13 +18,14 @@ __all__ = ["app"]
 
 STANDARD_INPUT = "-"
 BATCH_SIZE = 2000
-FORMS = ("jsonl", "csv", "parquet", "npz", "npy")
+FORMATS = ("jsonl", "csv", "parquet", "npz", "npy", "mat")
 
 Address = Annotated[
     str, Argument(metavar="COLLECTION", help="The collection's folder, or its address: s3://…")
 ]
 Format = Annotated[
-    str | None, Option("--format", metavar="FORM", help=f"{', '.join(FORMS)} (default: by ending).")
+    str | None,
+    Option("--format", metavar="FORMAT", help=f"{', '.join(FORMATS)} (default: by ending)."),
 ]
 IdColumn = Annotated[str | None, Option(metavar="NAME", help="Column of the ids (default: id).")]
 VectorColumn = Annotated[
@@ -83,9 +84,10 @@ def create(
 def add(
     collection: Address,
     file: Annotated[
-        str, Argument(metavar="FILE", help="Items: .jsonl .csv .parquet .npz .npy, a data set, -.")
+        str,
+        Argument(metavar="FILE", help="Items: .jsonl .csv .parquet .npz .npy .mat, a data set, -."),
     ],
-    form: Format = None,
+    format: Format = None,
     id_column: IdColumn = None,
     vector_column: VectorColumn = None,
     label_column: options.LabelColumn = None,
@@ -113,7 +115,7 @@ def add(
     with Collection.open(collection) as items, console.showing_progress("adding") as progress:
         read, stored = add_from(
             items,
-            **_reading(file, form, id_column, vector_column, label_column, metadata_columns),
+            **_reading(file, format, id_column, vector_column, label_column, metadata_columns),
             labels=labels,
             first_id=first_id,
             existing=existing,
@@ -138,7 +140,7 @@ def label(
     ] = None,
     item: Item = None,
     label: Annotated[str | None, Option(metavar="LABEL", help="Its label.")] = None,
-    form: Format = None,
+    format: Format = None,
     id_column: IdColumn = None,
     label_column: options.LabelColumn = None,
     batch: Batch = BATCH_SIZE,
@@ -147,7 +149,7 @@ def label(
 
     A file is checked as a whole before anything is stored. An empty label takes the label away.
     """
-    from streamhash.files.items import label_from_text
+    from streamhash.files import label_from_text
     from streamhash.live import Collection
     from streamhash.live.load import label_from
 
@@ -160,7 +162,7 @@ def label(
         else:
             n = label_from(
                 items,
-                **_reading(str(file), form, id_column, None, label_column),
+                **_reading(str(file), format, id_column, None, label_column),
                 batch_size=batch,
                 progress=progress,
             )
@@ -241,7 +243,7 @@ def search(
     ] = None,
     item: Item = None,
     k: options.Nearest = 10,
-    form: Format = None,
+    format: Format = None,
     id_column: IdColumn = None,
     vector_column: VectorColumn = None,
     label_column: options.LabelColumn = None,
@@ -251,7 +253,7 @@ def search(
 
     Queries are named by their ids, or by their rows from 0. Another process may write meanwhile.
     """
-    from streamhash.files.items import read_items
+    from streamhash.files import read_items
     from streamhash.live import Collection
 
     if (queries is None) == (item is None):
@@ -269,7 +271,7 @@ def search(
             others = [i for i, name in enumerate(ids[0].tolist()) if name != asked.id][:k]
             answer(asked.id, ids[0, others].tolist(), distances[0, others].tolist())
         else:
-            reading = _reading(str(queries), form, id_column, vector_column, label_column)
+            reading = _reading(str(queries), format, id_column, vector_column, label_column)
             for piece in read_items(**reading, id_kind=items.id_kind):
                 names = piece.ids or range(len(answers), len(answers) + piece.n)
                 distances, ids = items.search(piece.vectors, min(k, max(1, len(items))))
@@ -400,30 +402,34 @@ def export(
 
 def _reading(
     name: str,
-    form: str | None,
+    format: str | None,
     ids: str | None,
     vectors: str | None,
     labels: str | None,
     metadata: str | None = None,
 ) -> dict[str, Any]:
-    """Return what ``read_items`` needs to read a file, or standard input."""
+    """Return what ``read_items`` needs to read a file, standard input, or a data set."""
     from io import TextIOWrapper
 
     from streamhash.cli._values import split_names
-    from streamhash.files.items import Columns
+    from streamhash.files import Columns
+    from streamhash.lab.datasets import is_named, load_data
 
-    if form is not None and form not in FORMS:
-        raise InputError(f"--format {form}: pass one of {', '.join(FORMS)}.")
+    if format is not None and format not in FORMATS:
+        raise InputError(f"--format {format}: pass one of {', '.join(FORMATS)}.")
     source: Any = name
     if name == STANDARD_INPUT:
-        form = form or "jsonl"
+        format = format or "jsonl"
         source = TextIOWrapper(sys.stdin.buffer, "utf-8-sig", newline="")
+    elif is_named(name):
+        data = load_data(name)
+        source = data.X, data.y
     columns = Columns(ids, vectors, labels, tuple(split_names(metadata or "")))
-    return {"source": source, "form": form, "columns": columns}
+    return {"source": source, "format": format, "columns": columns}
 
 
 def _ids(items: "Collection", texts: list[str]) -> list[Any]:
     """Turn what was typed into ids of the kind that the collection has."""
-    from streamhash.files.items import ids_from_text
+    from streamhash.files import ids_from_text
 
     return ids_from_text(texts, items.id_kind)

@@ -34,7 +34,8 @@ def open_jsonl(request: Request) -> Iterator[Table]:
                 f"{', '.join(keys) or 'nothing'}; name its key."
             )
         label = request.columns.label
-        if label is None or label in keys:
+        # Items may be without a label, the first one too; rows of a table may not.
+        if label is None or "id" not in request.parts:
             label = request.find("label", keys)
         taken = Taken(
             request.find("id", keys),

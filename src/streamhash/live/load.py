@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from numpy.typing import NDArray
+
 from streamhash.errors import InputError, StreamhashError
-from streamhash.files.items import Columns, Piece, read_items
+from streamhash.files import Columns, Piece, read_items
 from streamhash.live.collection import Collection
 from streamhash.live.inputs import check_labels
 
@@ -16,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 BATCH_SIZE = 2000
 
-Source = str | Path | IO[str]
+Source = str | Path | IO[str] | tuple[NDArray[Any], NDArray[Any] | None]
 Progress = Callable[[int, int | None], None]  # items so far, and in all if that is known
 
 
@@ -31,7 +33,7 @@ def add_from(
     collection: Collection,
     source: Source,
     *,
-    form: str | None = None,
+    format: str | None = None,
     columns: Columns = Columns(),  # noqa: B008  it cannot change
     labels: Path | None = None,
     first_id: int | None = None,
@@ -47,7 +49,7 @@ def add_from(
 
     Parameters
     ----------
-    source, form, columns, labels : as for ``streamhash.files.items.read_items``
+    source, format, columns, labels : as for ``streamhash.files.read_items``
     first_id : number items without ids by their row, from this number on
     existing : "refuse", "skip" or "replace" items whose ids are there, as for ``Collection.add``
     progress : called with the items read so far, and with all of them once that is known
@@ -57,14 +59,14 @@ def add_from(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with Collection.create(f"{folder}/items", LSH(8, random_state=0)) as items:
     ...         text = io.StringIO('{"id": "a", "vector": [1, 2]}\\n{"id": "b", "vector": [3, 4]}')
-    ...         add_from(items, text, form="jsonl")
+    ...         add_from(items, text, format="jsonl")
     Loaded(read=2, stored=2)
     """
 
     def batches() -> Iterator[Piece]:
         read = read_items(
             source,
-            form=form,
+            format=format,
             columns=columns,
             labels=labels,
             id_kind=collection.id_kind,
@@ -73,7 +75,7 @@ def add_from(
         return _with_ids(read, first_id, needed=existing != "refuse")
 
     total = None
-    if isinstance(source, str | Path):
+    if isinstance(source, str | Path | tuple):
         total = _check_items(batches(), collection, existing, progress)
     read = stored = 0
     try:
@@ -99,7 +101,7 @@ def label_from(
     collection: Collection,
     source: Source,
     *,
-    form: str | None = None,
+    format: str | None = None,
     columns: Columns = Columns(),  # noqa: B008  it cannot change
     batch_size: int = BATCH_SIZE,
     progress: Progress = lambda *_: None,
@@ -112,7 +114,7 @@ def label_from(
     def batches() -> Iterator[Piece]:
         for piece in read_items(
             source,
-            form=form,
+            format=format,
             columns=columns,
             id_kind=collection.id_kind,
             with_vectors=False,
@@ -122,7 +124,7 @@ def label_from(
             yield piece
 
     total = None
-    if isinstance(source, str | Path):
+    if isinstance(source, str | Path | tuple):
         total = sum(piece.n for piece in batches())
     n = 0
     for piece in batches():

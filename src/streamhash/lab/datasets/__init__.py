@@ -15,7 +15,7 @@ from streamhash.lab.datasets.extract import extract_features
 from streamhash.lab.datasets.folders import cache_folder
 from streamhash.lab.datasets.normalise import centre_unit, mean_row, unit_rows
 from streamhash.lab.datasets.places_like import PlacesLikeStream
-from streamhash.lab.datasets.sets import DataSet, available, load_data
+from streamhash.lab.datasets.sets import DataSet, available, is_named, load_data
 from streamhash.lab.datasets.splits import Split, split, split_unseen
 from streamhash.lab.datasets.streams import pieces
 from streamhash.lab.datasets.synthetic import SyntheticStream
@@ -31,6 +31,7 @@ __all__ = [
     "centre_unit",
     "extract_features",
     "fetch",
+    "is_named",
     "load_data",
     "mean_row",
     "pieces",

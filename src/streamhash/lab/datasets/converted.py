@@ -38,7 +38,7 @@ def _mat(name: str, path: Path) -> Iterator[tuple[Any, Chunks]]:
                 "features with a label a row are wanted; copy it again, or load your own file by "
                 "its path."
             )
-        rows = ((piece.vectors, piece.labels) for piece in chain([first], pieces))
+        rows: Any = ((piece.vectors, piece.labels) for piece in chain([first], pieces))
         yield (table.rows, wanted), rows
 
 

@@ -18,7 +18,7 @@ from streamhash.lab.datasets.generated import GENERATED, generate
 from streamhash.lab.datasets.mnist import read_mnist
 from streamhash.lab.datasets.stored import checksum
 
-__all__ = ["DataSet", "available", "load_data"]
+__all__ = ["DataSet", "available", "is_named", "load_data"]
 
 # Name or path, labels, column, rows.
 Request = tuple[str, str | None, str | int | None, int | None]
@@ -111,6 +111,15 @@ def load_data(
 def _load_again(request: Request) -> DataSet:
     name, labels, column, rows = request
     return load_data(name, labels=labels, column=column, rows=rows)
+
+
+def is_named(name: str | Path) -> bool:
+    """Whether a name is that of a data set, and there is no file of that name.
+
+    >>> is_named("digits"), is_named("items.csv")
+    (True, False)
+    """
+    return name in CARDS and not Path(name).exists()
 
 
 def available() -> list[Card]:
