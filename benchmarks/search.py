@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from _machine import describe_machine
 from streamhash import HammingIndex, set_threads
 from streamhash.kernels.hamming.planes import (
-    GROUP,
-    LANES,
+    ITEMS_PER_BLOCK,
+    QUERIES_PER_GROUP,
     Planes,
     Queries,
     as_queries,
@@ -146,13 +146,16 @@ def count(words: NDArray[np.uint64], times: int, limit: np.uint64) -> int:
 @numba.njit(nogil=True)
 def look_only(planes: Planes, queries: Queries, times: int) -> np.uint64:
     """Do what a search does with items of which none is near, and nothing else."""
-    limits, some = np.zeros(GROUP, np.uint16), np.uint64(0)
-    out, masks = np.empty(GROUP * LANES, np.uint16), np.empty(GROUP, np.uint64)
+    limits, some = np.zeros(QUERIES_PER_GROUP, np.uint16), np.uint64(0)
+    out, masks = (
+        np.empty(QUERIES_PER_GROUP * ITEMS_PER_BLOCK, np.uint16),
+        np.empty(QUERIES_PER_GROUP, np.uint64),
+    )
     codes, tables = queries.codes, queries.tables
     for _ in range(times):
-        for q in range(0, len(codes), GROUP):
+        for q in range(0, len(codes), QUERIES_PER_GROUP):
             for block in range(len(planes)):
-                some |= look(planes, codes, tables, block, q, limits, 0, out, masks)
+                some |= look(planes, codes, tables, block, q, limits, 0, out, 0, masks)
     return some
 
 
@@ -169,7 +172,7 @@ def limits(items: Codes) -> dict[str, float]:
     """Codes a second that can be read from memory; and compared, when they lie in the cache."""
     words = np.ascontiguousarray(items).view(np.uint64).ravel()
     few, times, limit, words_a_code = words[:2048], 10_000, np.uint64(64), items.shape[1] / 8
-    queries, planes = as_queries(items[: 16 * GROUP]), to_planes(items[:2048])
+    queries, planes = as_queries(items[: 16 * QUERIES_PER_GROUP]), to_planes(items[:2048])
     count(few, 1, limit), look_only(planes, queries, 1)  # compile
     # NumPy's loop reads as fast as any found: as fast as prefetching ones at ten million codes.
     reading = len(words) / least_time(lambda: np.bitwise_xor.reduce(words), 100)

@@ -4,10 +4,14 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.slow  # each process compiles
+
 PROGRAM = """
 import sys
 import numpy as np
-from streamhash.kernels.hamming.items import sort_by_key
+from streamhash.kernels.hamming.scan import sort_by_key
 
 def show(keys):
     positions = np.arange(6)
@@ -20,14 +24,14 @@ if sys.argv[1:]:
     show(np.array([3, 1, 5, 0, 4, 2], sys.argv[1]))
 """
 ANNOUNCED = (
-    "streamhash: compiling kernels.hamming.items.sort_by_key for this machine "
+    "streamhash: compiling kernels.hamming.scan.sort_by_key for this machine "
     "(only the first time)\n"
 )
 
 
-def start(cache, *words):
+def start(cache, *words, program=PROGRAM):
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *words],
+        [sys.executable, "-c", program, *words],
         capture_output=True,
         text=True,
         check=True,
@@ -46,3 +50,38 @@ def test_what_was_loaded_and_what_is_compiled_work_in_one_process(tmp_path):
     start(tmp_path)
     assert start(tmp_path, "float32") == (["False", "True"], ANNOUNCED)
     assert start(tmp_path, "float32") == (["False", "False"], "")
+
+
+def test_without_the_insides_of_numba_kernels_are_plain_cached_functions(tmp_path):
+    without = (
+        "import sys, numba, numba.core.runtime.nrt\n"
+        "sys.modules['numba.core.event'] = sys.modules['numba.core.runtime.nrt'] = None\n"
+        "del numba.core.event\n"
+    )
+    done, announced = start(tmp_path, program=without + PROGRAM)
+    assert (done, announced) == (["True"], "")
+    assert list(tmp_path.rglob("*sort_by_key*.nbi"))  # it was kept on disk
+
+
+WITH_A_CLASS = """
+import sys
+import numpy as np
+from streamhash.kernels.hamming import planes, scan
+
+items = scan.Items
+if "renamed" in sys.argv:
+    items.__name__ = items.__qualname__ = "Renamed"
+    scan.Renamed = items
+    del scan.Items
+one = items(np.zeros((1, 1, 64), np.uint8), np.arange(64), np.empty(0, np.int64), 64, 64, 64, 0)
+found = np.empty(1, np.int32), np.empty(1, np.int64)
+scan._arrange(np.array([3 << 48, 2 << 48], np.uint64), one, 9, *found)
+print(found[0][0])
+"""
+
+
+def test_what_another_version_has_kept_is_compiled_anew(tmp_path):
+    announced = ANNOUNCED.replace("sort_by_key", "arrange")
+    for words in ((), ("renamed",)):
+        assert start(tmp_path, *words, program=WITH_A_CLASS) == (["2"], announced)
+        assert start(tmp_path, *words, program=WITH_A_CLASS) == (["2"], "")

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import streamhash.search
 from fuzzing import machine_settings
 from streamhash import FileError, HammingIndex, InputError, pack, storage
-from streamhash.kernels.hamming import nearest, within
+from streamhash.kernels.hamming import scan
 from streamhash.search import shelf
 from streamhash.threads import set_threads
 
@@ -361,7 +361,7 @@ def test_a_search_sees_the_index_as_it_was_when_it_began(monkeypatch, change):
 
     def change_then_search(*arguments):
         change(index)
-        return nearest.nearest(*arguments)
+        return scan.nearest(*arguments)
 
     monkeypatch.setattr("streamhash.search.index.nearest", change_then_search)
     distances, ids = index.search(codes_of([0], 4), k=3)
@@ -394,9 +394,9 @@ def test_no_use_of_the_index_makes_a_kernel_compile_again(tmp_path):
     mapped = HammingIndex.load(tmp_path / "index", mmap=True)
     mapped.search(codes, 3)
     mapped.range_search(codes, 3)
-    for kernel in (nearest._search, within._gather, within._arrange_rows):
+    for kernel in (scan._search, scan._gather, scan._arrange_rows):
         assert len(kernel.signatures) == 1
-    assert len(nearest._collect.signatures) <= 1  # none, if it came from the cache on disk
+    assert len(scan._collect.signatures) <= 1  # none, if it came from the cache on disk
 
 
 # -------------------------------------------------------------------------------------- the files

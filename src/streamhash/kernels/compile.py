@@ -4,71 +4,100 @@
 finds nothing in its cache on disk), a line is logged as a warning on ``streamhash.kernels``, so
 that a person sees why the first call takes seconds. Silence it with
 ``logging.getLogger("streamhash.kernels").setLevel(logging.ERROR)``.
+
+The quick loading and the announcement use parts of numba that are not public. Where a version of
+numba lacks them, kernels are plain ``njit(cache=True)`` functions, and nothing is announced.
 """
 
 import logging
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from functools import cache
+from typing import Any, TypeVar
 
 import numba
-from numba.core import event
-from numba.core.caching import FunctionCache
-from numba.core.runtime.nrt import rtsys
 
 __all__ = ["kernel", "part"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-# Sums may be re-associated, so that they vectorise; NaN and infinity keep their meaning.
-FAST = {"reassoc", "contract", "nsz", "arcp"}
+# Sums may be re-associated, so that they vectorise; NaN and infinity keep their meaning. A check
+# for division by zero (error_model) would keep loops from vectorising.
+OPTIONS: Any = {
+    "nogil": True,
+    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
+    "error_model": "numpy",
+}
 log = logging.getLogger("streamhash.kernels")
 
 
 def kernel(function: F) -> F:
     """Compile a loop at its first call, without the interpreter's lock, cached on disk."""
-    # error_model: a check for division by zero would keep loops from vectorising.
-    compiled: Any = numba.njit(nogil=True, fastmath=FAST, error_model="numpy")(function)
-    compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]
-    return cast(F, compiled)
+    quick_cache = _quick_cache()
+    compiled: F = numba.njit(cache=quick_cache is None, **OPTIONS)(function)
+    if quick_cache is not None:
+        vars(compiled)["_cache"] = quick_cache(function)  # numba has no other way to choose one
+    return compiled
 
 
 def part(function: F) -> F:
     """Compile a loop into the kernels that call it: no call, and no counting of references."""
-    inlined = numba.njit(nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)
-    return cast(F, inlined(function))
+    inlined: F = numba.njit(forceinline=True, **OPTIONS)(function)
+    return inlined
 
 
-class _Cache(FunctionCache):
-    """numba's cache on disk, quick to load from.
+@cache
+def _quick_cache() -> Any:
+    """numba's cache on disk, quick to load from; None where this numba does not allow for it.
 
     Before it looks there, numba declares all functions that it can compile, which takes a third of
     the second in which a process loads its first kernel. What is compiled already needs none of
     them; where something must be compiled, numba declares them once more anyway.
     """
+    try:
+        from numba.core.caching import FunctionCache
+        from numba.core.runtime.nrt import rtsys
+    except ImportError:
+        return None
+    used = ("_guard_against_spurious_io_errors", "_load_overload", "load_overload")
+    if not all(hasattr(FunctionCache, name) for name in used) or not hasattr(rtsys, "initialize"):
+        return None
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        rtsys.initialize(target_context)
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+    class QuickCache(FunctionCache):
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            rtsys.initialize(target_context)
+            try:
+                with self._guard_against_spurious_io_errors():
+                    return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            except (AttributeError, ImportError):  # kept by a version that had other classes
+                self.flush()  # type: ignore[no-untyped-call]
+                return None
 
-
-class _Announce(event.Listener):
-    """Says so when one of our kernels is compiled; the kernels it calls are part of it."""
-
-    def __init__(self) -> None:
-        self._depth = 0
-
-    def on_start(self, compilation: Any) -> None:
-        function = compilation.data["dispatcher"].py_func
-        if self._depth == 0 and function.__module__.startswith("streamhash."):
-            log.warning(
-                "streamhash: compiling %s.%s for this machine (only the first time)",
-                function.__module__.removeprefix("streamhash."),
-                function.__name__.lstrip("_"),
-            )
-        self._depth += 1
-
-    def on_end(self, compilation: Any) -> None:  # noqa: ARG002
-        self._depth -= 1
+    return QuickCache
 
 
-event.register("numba:compile", _Announce())  # type: ignore[no-untyped-call]
+def _announce_compiling() -> None:
+    """Say so when one of our kernels is compiled; the kernels it calls are part of it."""
+    try:
+        from numba.core import event
+    except ImportError:
+        return
+
+    class Announce(event.Listener):
+        depth = 0
+
+        def on_start(self, compilation: Any) -> None:
+            function = compilation.data["dispatcher"].py_func
+            if self.depth == 0 and function.__module__.startswith("streamhash."):
+                log.warning(
+                    "streamhash: compiling %s.%s for this machine (only the first time)",
+                    function.__module__.removeprefix("streamhash."),
+                    function.__name__.lstrip("_"),
+                )
+            self.depth += 1
+
+        def on_end(self, compilation: Any) -> None:  # noqa: ARG002
+            self.depth -= 1
+
+    event.register("numba:compile", Announce())  # type: ignore[no-untyped-call]
+
+
+_announce_compiling()

@@ -8,8 +8,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from streamhash.codes import check_codes
 from streamhash.errors import InputError
-from streamhash.kernels.hamming.near_ranking import count_within, walk_top
-from streamhash.kernels.hamming.ranking import Side, count_by_distance, walk
+from streamhash.kernels.hamming.ranking import (
+    Side,
+    count_by_distance,
+    count_within,
+    walk,
+    walk_top,
+)
 from streamhash.metrics.similarity import encode
 from streamhash.metrics.ties import expected_hits, expected_precision_sum
 from streamhash.parameters import Choice, Maybe, Whole, check_parameters

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from streamhash import storage
 from streamhash.codes import Codes, check_codes, code_bytes
 from streamhash.errors import FileError, InputError
-from streamhash.kernels.hamming.nearest import nearest
-from streamhash.kernels.hamming.within import within
+from streamhash.kernels.hamming.scan import nearest, within
 from streamhash.parameters import Whole, check_parameters
 from streamhash.search.ids import (
     LARGEST,

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.codes import Codes
-from streamhash.kernels.hamming.items import ALIVE, Items
-from streamhash.kernels.hamming.planes import LANES, from_planes, n_blocks, put, to_planes
+from streamhash.kernels.hamming.planes import ITEMS_PER_BLOCK, from_planes, n_blocks, put, to_planes
+from streamhash.kernels.hamming.scan import NOT_DELETED, Items
 from streamhash.search.ids import kind
 
 __all__ = ["Shelf", "Snapshot"]
@@ -39,8 +39,8 @@ class Snapshot(NamedTuple):
         """Positions of the items, in the order of their keys."""
         items = self.items
         positions = np.arange(items.size)
-        if len(items.removed):
-            positions = positions[items.removed[: items.size] > items.moment]
+        if len(items.deleted):
+            positions = positions[items.deleted[: items.size] > items.moment]
         if items.ordered < items.size:
             positions = positions[np.argsort(items.keys[positions])]
         return positions
@@ -55,8 +55,8 @@ class Snapshot(NamedTuple):
         items = self.items
         if items.live == items.ordered == items.size:
             planes = items.planes[: n_blocks(items.size)].copy()
-            if items.size % LANES:
-                planes[-1, :, items.size % LANES :] = 0
+            if items.size % ITEMS_PER_BLOCK:
+                planes[-1, :, items.size % ITEMS_PER_BLOCK :] = 0
             keys, ids = items.keys[: items.size].copy(), self.ids[: items.size]
         else:
             positions = self.there()
@@ -75,7 +75,7 @@ class Shelf:
 
     def __init__(self, n_bytes: int) -> None:
         keys = np.empty(0, np.int64)
-        self.now = _snapshot(np.zeros((0, n_bytes, LANES), np.uint8), keys, keys)
+        self.now = _snapshot(np.zeros((0, n_bytes, ITEMS_PER_BLOCK), np.uint8), keys, keys)
         self._next_turn = 0
         # Of strings: where each is (None: not looked up yet). Of whole numbers: the loose ones; the
         # others are found by bisection, without a dict of them all.
@@ -95,8 +95,8 @@ class Shelf:
         positions = np.searchsorted(keys, ids)
         inside = np.minimum(positions, max(items.ordered - 1, 0))
         found = (positions < items.ordered) & (items.keys[inside] == ids if len(keys) else False)
-        if len(items.removed):
-            found &= items.removed[inside] == ALIVE
+        if len(items.deleted):
+            found &= items.deleted[inside] == NOT_DELETED
         positions[~found] = -1
         if places:
             for i in np.flatnonzero(~found):
@@ -144,7 +144,7 @@ class Shelf:
                 places.pop(item, None)
         live, moment = items.live - len(positions), items.moment + 1
         self.now = self.now._replace(
-            items=items._replace(removed=removed, live=live, moment=moment)
+            items=items._replace(deleted=removed, live=live, moment=moment)
         )
         self._tidy()
 
@@ -189,10 +189,10 @@ class Shelf:
         in_order = items.ordered == first and (first == 0 or keys[0] > items.keys[first - 1])
         if kind(ids) == "strings" or not in_order:
             self._look_up().update(zip(ids.tolist(), range(first, size), strict=True))
-        removed = self._mark(old) if len(old) else items.removed
+        removed = self._mark(old) if len(old) else items.deleted
         self.now = self.now._replace(
             items=items._replace(
-                removed=removed,
+                deleted=removed,
                 size=size,
                 live=items.live + len(ids) - len(old),
                 ordered=size if in_order else items.ordered,
@@ -204,9 +204,9 @@ class Shelf:
     def _mark(self, positions: Integers) -> Integers:
         """Note that the items at these positions are removed from the next moment on."""
         items = self.now.items
-        removed = items.removed
+        removed = items.deleted
         if len(removed) == 0:
-            removed = np.full(len(items.keys), ALIVE, np.int64)
+            removed = np.full(len(items.keys), NOT_DELETED, np.int64)
         removed[positions] = items.moment + 1
         return removed
 
@@ -221,16 +221,16 @@ class Shelf:
         size = items.size
         if size + n <= len(items.keys):
             return
-        capacity = LANES * n_blocks(max(size + n, 2 * size if size else n))
-        planes = np.zeros((capacity // LANES, *items.planes.shape[1:]), np.uint8)
+        capacity = ITEMS_PER_BLOCK * n_blocks(max(size + n, 2 * size if size else n))
+        planes = np.zeros((capacity // ITEMS_PER_BLOCK, *items.planes.shape[1:]), np.uint8)
         planes[: n_blocks(size)] = items.planes[: n_blocks(size)]
         keys = _larger(items.keys, size, capacity)
         ids = keys if new_kind == "whole numbers" else _larger(ids, size, capacity)
-        removed = items.removed
+        removed = items.deleted
         if len(removed):
-            removed = np.full(capacity, ALIVE, np.int64)
-            removed[:size] = items.removed[:size]
-        self.now = Snapshot(items._replace(planes=planes, keys=keys, removed=removed), ids)
+            removed = np.full(capacity, NOT_DELETED, np.int64)
+            removed[:size] = items.deleted[:size]
+        self.now = Snapshot(items._replace(planes=planes, keys=keys, deleted=removed), ids)
 
     def _tidy(self) -> None:
         """Lay the shelf out anew if more than half of it is loose or removed."""

@@ -27,8 +27,8 @@ from streamhash.codes import Codes
 from streamhash.kernels.compile import kernel
 
 __all__ = [
-    "GROUP",
-    "LANES",
+    "ITEMS_PER_BLOCK",
+    "QUERIES_PER_GROUP",
     "Queries",
     "as_queries",
     "bits_in",
@@ -43,47 +43,49 @@ __all__ = [
     "to_planes",
 ]
 
-Planes = NDArray[np.uint8]  # (n_blocks, n_bytes, LANES)
+Planes = NDArray[np.uint8]  # (n_blocks, n_bytes, ITEMS_PER_BLOCK)
 Distances = NDArray[np.uint16]
 
-LANES = 64  # items of a block: as many as a mask has bits
-GROUP = 4  # queries that share the reading of a block
-_AHEAD = 8192  # bytes: what is asked for now is there when the loop has come so far
-_IN_BYTES = 31  # so many bytes of a code differ in at most 248 bits, which a byte can count
+ITEMS_PER_BLOCK = 64  # items of a block: as many as a mask has bits
+QUERIES_PER_GROUP = 4  # queries that share the reading of a block
+_PREFETCH_BYTES = 8192  # bytes: what is asked for now is there when the loop has come so far
+_SHORT_BYTES = 31  # so many bytes of a code differ in at most 248 bits, which a byte can count
 
 # ---------------------------------------------------------------------------------------- layout
 
 
 def n_blocks(n: int) -> int:
     """Blocks that ``n`` items need."""
-    return -(-n // LANES)
+    return -(-n // ITEMS_PER_BLOCK)
 
 
 def to_planes(codes: Codes) -> Planes:
     """Lay rows of codes (n, bytes) out in blocks; the last is filled up with zeros."""
-    planes = np.zeros((n_blocks(len(codes)), codes.shape[1], LANES), np.uint8)
+    planes = np.zeros((n_blocks(len(codes)), codes.shape[1], ITEMS_PER_BLOCK), np.uint8)
     put(codes, planes, 0)
     return planes
 
 
 def put(codes: Codes, planes: Planes, first: int) -> None:
     """Write rows of codes to the places from ``first`` on; not a byte of the others is touched."""
-    to_edge = min(-first % LANES, len(codes))
+    to_edge = min(-first % ITEMS_PER_BLOCK, len(codes))
     if to_edge:
-        lane = first % LANES
-        planes[first // LANES, :, lane : lane + to_edge] = codes[:to_edge].T
+        place = first % ITEMS_PER_BLOCK
+        planes[first // ITEMS_PER_BLOCK, :, place : place + to_edge] = codes[:to_edge].T
     block, rest = n_blocks(first), codes[to_edge:]
-    whole = len(rest) // LANES
-    rows = rest[: whole * LANES].reshape(whole, LANES, codes.shape[1])
+    whole = len(rest) // ITEMS_PER_BLOCK
+    rows = rest[: whole * ITEMS_PER_BLOCK].reshape(whole, ITEMS_PER_BLOCK, codes.shape[1])
     planes[block : block + whole] = rows.transpose(0, 2, 1)
-    left = rest[whole * LANES :]
+    left = rest[whole * ITEMS_PER_BLOCK :]
     if len(left):
         planes[block + whole, :, : len(left)] = left.T
 
 
 def from_planes(planes: Planes, positions: NDArray[np.int64]) -> Codes:
     """Take the codes at these positions out again, as rows (n, bytes)."""
-    return np.ascontiguousarray(planes[positions // LANES, :, positions % LANES])
+    return np.ascontiguousarray(
+        planes[positions // ITEMS_PER_BLOCK, :, positions % ITEMS_PER_BLOCK]
+    )
 
 
 class Queries(NamedTuple):
@@ -129,7 +131,7 @@ first_bit: Any = intrinsic(_count_zeros)  # place of the lowest bit of a number 
 # --------------------------------------------------------------------------- vectors of 64 bytes
 
 _I8, _I16, _I32, _I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
-_BYTES, _SHORTS = ir.VectorType(_I8, LANES), ir.VectorType(_I16, LANES)
+_BYTES, _SHORTS = ir.VectorType(_I8, ITEMS_PER_BLOCK), ir.VectorType(_I16, ITEMS_PER_BLOCK)
 _HALF, _TABLE = ir.VectorType(_I8, 32), ir.VectorType(_I8, 16)
 _NO_BYTES = ir.Constant(_BYTES, ir.Undefined)
 
@@ -157,10 +159,10 @@ def _prefetch(builder: Any, pointer: Any) -> None:
 
 def _fill(builder: Any, value: Any) -> Any:
     """Copy one number into every place of a vector."""
-    kind = ir.VectorType(value.type, LANES)
+    kind = ir.VectorType(value.type, ITEMS_PER_BLOCK)
     nothing = ir.Constant(kind, ir.Undefined)
     one = builder.insert_element(nothing, value, _I32(0))
-    return builder.shuffle_vector(one, nothing, _order([0] * LANES))
+    return builder.shuffle_vector(one, nothing, _order([0] * ITEMS_PER_BLOCK))
 
 
 def _looks_up_bytes(context: Any) -> bool:
@@ -174,8 +176,8 @@ def _by_tables(builder: Any, items: Any) -> Callable[[Any, Any, Any], Any]:
     look_up = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
         builder.module, ir.FunctionType(_HALF, [_HALF, _HALF]), "llvm.x86.avx2.pshuf.b"
     )
-    low = builder.and_(items, ir.Constant(_BYTES, [15] * LANES))
-    high = builder.lshr(items, ir.Constant(_BYTES, [4] * LANES))
+    low = builder.and_(items, ir.Constant(_BYTES, [15] * ITEMS_PER_BLOCK))
+    high = builder.lshr(items, ir.Constant(_BYTES, [4] * ITEMS_PER_BLOCK))
     parts = [
         [builder.shuffle_vector(half, _NO_BYTES, _order(range(at, at + 32))) for at in (0, 32)]
         for half in (low, high)
@@ -186,7 +188,9 @@ def _by_tables(builder: Any, items: Any) -> Callable[[Any, Any, Any], Any]:
             table = _load(builder, builder.gep(tables, [_I64(at)]), _TABLE)
             twice = builder.shuffle_vector(table, table, _order(range(32)))
             found = [builder.call(look_up, [twice, half]) for half in part]
-            total = builder.add(total, builder.shuffle_vector(*found, _order(range(LANES))))
+            total = builder.add(
+                total, builder.shuffle_vector(*found, _order(range(ITEMS_PER_BLOCK)))
+            )
         return total
 
     return add
@@ -195,7 +199,7 @@ def _by_tables(builder: Any, items: Any) -> Callable[[Any, Any, Any], Any]:
 def _by_counting(builder: Any, items: Any) -> Callable[[Any, Any, Any], Any]:
     """Distances of a byte by counting the bits in which it differs from the query's."""
     count = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
-        builder.module, ir.FunctionType(_BYTES, [_BYTES]), f"llvm.ctpop.v{LANES}i8"
+        builder.module, ir.FunctionType(_BYTES, [_BYTES]), f"llvm.ctpop.v{ITEMS_PER_BLOCK}i8"
     )
 
     def add(total: Any, byte: Any, _: Any) -> Any:
@@ -217,7 +221,7 @@ class _Block:
         )
         self.n_bytes = cgutils.unpack_tuple(builder, planes.shape, 3)[1]  # type: ignore[no-untyped-call]
         self.block, self.q = arguments[3], arguments[4]
-        self.planes = builder.gep(planes.data, [self._times(self.block, LANES)])
+        self.planes = builder.gep(planes.data, [self._times(self.block, ITEMS_PER_BLOCK)])
         self.codes = builder.gep(codes.data, [self._times(self.q, 1)])
         self.tables = builder.gep(tables.data, [self._times(self.q, 32)])
 
@@ -227,14 +231,14 @@ class _Block:
     def sums(self, n_queries: int, start: Any, stop: Any) -> list[Any]:
         """Distances in the bytes from ``start`` to ``stop``, of each query, as vectors of bytes."""
         builder = self.builder
-        zero = ir.Constant(_BYTES, [0] * LANES)
+        zero = ir.Constant(_BYTES, [0] * ITEMS_PER_BLOCK)
         totals = [cgutils.alloca_once(builder, _BYTES) for _ in range(n_queries)]  # type: ignore[no-untyped-call]
         for total in totals:
             builder.store(zero, total)
         with cgutils.for_range_slice(builder, start, stop, _I64(1), inc=True) as (b, _):
-            at = builder.gep(self.planes, [builder.mul(b, _I64(LANES))])
+            at = builder.gep(self.planes, [builder.mul(b, _I64(ITEMS_PER_BLOCK))])
             if n_queries == 1:  # else the reading is shared, and hidden behind the counting
-                _prefetch(builder, builder.gep(at, [_I64(_AHEAD)]))
+                _prefetch(builder, builder.gep(at, [_I64(_PREFETCH_BYTES)]))
             add = self.way(builder, _load(builder, at, _BYTES))
             for g, total in enumerate(totals):
                 place = builder.add(b, self._times(_I64(g), 1))
@@ -246,13 +250,13 @@ class _Block:
     def long_sums(self, n_queries: int, out: Any) -> list[Any]:
         """Whole distances of codes that are too long for bytes: summed up in ``out``."""
         builder = self.builder
-        places = [builder.gep(out, [_I64(LANES * g)]) for g in range(n_queries)]
+        places = [builder.gep(out, [_I64(ITEMS_PER_BLOCK * g)]) for g in range(n_queries)]
         for place in places:
-            _store(builder, ir.Constant(_SHORTS, [0] * LANES), place)
-        pieces = builder.udiv(builder.add(self.n_bytes, _I64(_IN_BYTES - 1)), _I64(_IN_BYTES))
+            _store(builder, ir.Constant(_SHORTS, [0] * ITEMS_PER_BLOCK), place)
+        pieces = builder.udiv(builder.add(self.n_bytes, _I64(_SHORT_BYTES - 1)), _I64(_SHORT_BYTES))
         with cgutils.for_range(builder, pieces) as loop:
-            start = builder.mul(loop.index, _I64(_IN_BYTES))
-            stop = builder.add(start, _I64(_IN_BYTES))
+            start = builder.mul(loop.index, _I64(_SHORT_BYTES))
+            stop = builder.add(start, _I64(_SHORT_BYTES))
             short = builder.icmp_signed("<", self.n_bytes, stop)
             stop = builder.select(short, self.n_bytes, stop)
             for total, place in zip(self.sums(n_queries, start, stop), places, strict=True):
@@ -265,7 +269,9 @@ def _pointer(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return cgutils.create_struct_proxy(kind)(context, builder, value=value).data  # type: ignore[no-untyped-call]
 
 
-def _make_look(n_queries: int) -> Any:
+def _make_look(n_queries: int, *, compare: bool = True) -> Any:
+    """Make the code of ``look``; without comparing, all distances are written to ``out``."""
+
     def look(
         _: Any,
         planes: Any,
@@ -276,88 +282,61 @@ def _make_look(n_queries: int) -> Any:
         limits: Any,
         at: Any,  # noqa: ARG001
         out: Any,
+        first: Any,  # noqa: ARG001
         masks: Any,
     ) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             measured = _Block(context, builder, signature.args, arguments)
             limits, out, masks = (
-                _pointer(context, builder, signature.args[i], arguments[i]) for i in (5, 7, 8)
+                _pointer(context, builder, signature.args[i], arguments[i]) for i in (5, 7, 9)
             )
-            limit = [
-                builder.load(builder.gep(limits, [builder.add(arguments[6], _I64(g))]))
-                for g in range(n_queries)
-            ]
+            out = builder.gep(out, [arguments[8]])
             result = cgutils.alloca_once(builder, _I64)  # type: ignore[no-untyped-call]
 
-            def keep(hits: list[Any]) -> Any:
-                """Store a mask for each query; whether any is not empty."""
+            def near(sums: list[Any], kind: Any) -> Any:
+                """Store a mask of what is near for each query; whether any is not empty."""
                 some = _I64(0)
-                for g, hit in enumerate(hits):
-                    mask = builder.bitcast(hit, _I64)
+                for g, total in enumerate(sums if compare else []):
+                    limit = builder.load(builder.gep(limits, [builder.add(arguments[6], _I64(g))]))
+                    limit = _fill(builder, builder.trunc(limit, kind) if kind is _I8 else limit)
+                    mask = builder.bitcast(builder.icmp_unsigned("<", total, limit), _I64)
                     builder.store(mask, builder.gep(masks, [_I64(g)]))
                     some = builder.or_(some, mask)
                 builder.store(some, result)
                 return builder.icmp_unsigned("!=", some, _I64(0))
 
-            fits = builder.icmp_signed("<=", measured.n_bytes, _I64(_IN_BYTES))
+            def write(sums: list[Any]) -> None:
+                for g, total in enumerate(sums):
+                    place = builder.gep(out, [_I64(ITEMS_PER_BLOCK * g)])
+                    _store(builder, builder.zext(total, _SHORTS), place)
+
+            fits = builder.icmp_signed("<=", measured.n_bytes, _I64(_SHORT_BYTES))
             with builder.if_else(fits) as (short, long):
                 with short:
                     sums = measured.sums(n_queries, _I64(0), measured.n_bytes)
-                    near = [_fill(builder, builder.trunc(value, _I8)) for value in limit]
-                    pairs = zip(sums, near, strict=True)
-                    hits = [builder.icmp_unsigned("<", *pair) for pair in pairs]
-                    with builder.if_then(keep(hits), likely=False):
-                        for g, total in enumerate(sums):
-                            place = builder.gep(out, [_I64(LANES * g)])
-                            _store(builder, builder.zext(total, _SHORTS), place)
+                    some = near(sums, _I8)
+                    if compare:
+                        with builder.if_then(some, likely=False):
+                            write(sums)
+                    else:
+                        write(sums)
                 with long:
-                    sums = measured.long_sums(n_queries, out)
-                    pairs = zip(sums, [_fill(builder, value) for value in limit], strict=True)
-                    keep([builder.icmp_unsigned("<", *pair) for pair in pairs])
+                    near(measured.long_sums(n_queries, out), _I16)
             return builder.load(result)
 
-        integer = types.int64
-        return (
-            types.uint64(planes, codes, tables, integer, integer, limits, integer, out, masks),
-            generate,
-        )
+        n = types.int64
+        return types.uint64(planes, codes, tables, n, n, limits, n, out, n, masks), generate
 
     return intrinsic(look)
 
 
-def _measure_block(
-    _: Any,
-    planes: Any,
-    codes: Any,
-    tables: Any,
-    block: Any,  # noqa: ARG001
-    q: Any,  # noqa: ARG001
-    out: Any,
-    first: Any,  # noqa: ARG001
-) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        measured = _Block(context, builder, signature.args, arguments)
-        out = _pointer(context, builder, signature.args[5], arguments[5])
-        out = builder.gep(out, [arguments[6]])
-        fits = builder.icmp_signed("<=", measured.n_bytes, _I64(_IN_BYTES))
-        with builder.if_else(fits) as (short, long):
-            with short:
-                (total,) = measured.sums(1, _I64(0), measured.n_bytes)
-                _store(builder, builder.zext(total, _SHORTS), out)
-            with long:
-                measured.long_sums(1, out)
-        return context.get_dummy_value()
-
-    arguments = (planes, codes, tables, types.int64, types.int64, out, types.int64)
-    return types.void(*arguments), generate
-
-
-# look(planes, codes, tables, block, q, limits, at, out, masks): whether any item of a block is
-# nearer than limits[at] to query q, limits[at + 1] to query q + 1 and so on, for GROUP queries
-# (look_once: for one); which, as bits of masks; and if any is, all distances in out.
-look: Any = _make_look(GROUP)
+# look(planes, codes, tables, block, q, limits, at, out, first, masks): whether any item of a block
+# is nearer than limits[at] to query q, limits[at + 1] to query q + 1 and so on, for
+# QUERIES_PER_GROUP queries (look_once: for one); which, as bits of masks; and if any is, all
+# distances in out, from first on.
+look: Any = _make_look(QUERIES_PER_GROUP)
 look_once: Any = _make_look(1)
-_measure_one: Any = intrinsic(_measure_block)
+_measure_block: Any = _make_look(1, compare=False)
 
 
 @kernel
@@ -365,9 +344,10 @@ def measure(
     queries: Queries, q: int, planes: Planes, first: int, n: int, distances: Distances
 ) -> None:
     """Distances of query ``q`` from the items of the ``n`` blocks after block ``first``."""
+    codes, tables, unused = queries.codes, queries.tables, distances
     for i in range(n):
-        codes, tables = queries.codes, queries.tables
-        _measure_one(planes, codes, tables, first + i, q, distances, LANES * i)
+        to = ITEMS_PER_BLOCK * i
+        _measure_block(planes, codes, tables, first + i, q, unused, 0, distances, to, unused)
 
 
 def plain_distances(codes: Codes, planes: Planes, n: int) -> Iterator[NDArray[np.int64]]:

@@ -3,10 +3,12 @@
 Average precision needs no sort. Counting the items at each distance tells where each group of
 equal distance begins; within a group, items rank in the order in which the database holds them.
 
-Everything here looks at all items; ``near_ranking.py`` is for questions about the near ones only.
+``count_by_distance`` and ``walk`` look at all items. Where a question is about near items only,
+most are far, and the loops of the search pass over them many times as fast: ``walk_top`` and
+``count_within`` give the same numbers, to the last digit.
 """
 
-# numba's cache notices a change of this file, not of planes.py: touch it after editing that.
+# numba's cache notices a change of this file, not of those it calls: touch it after editing them.
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -15,35 +17,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.codes import Codes
-from streamhash.kernels.compile import kernel
+from streamhash.kernels.compile import kernel, part
 from streamhash.kernels.hamming.planes import (
-    LANES,
+    ITEMS_PER_BLOCK,
+    QUERIES_PER_GROUP,
     Distances,
     Planes,
     Queries,
     as_queries,
+    first_bit,
     measure,
     plain_distances,
     to_planes,
 )
+from streamhash.kernels.hamming.scan import (
+    BLOCKS_PER_CHUNK,
+    QUERIES_PER_BATCH,
+    Items,
+    in_use,
+    look_at,
+    nearest,
+    sort_by_key,
+)
 from streamhash.threads import run_blocks
 
 __all__ = [
-    "Pairs",
     "Side",
-    "by_blocks",
     "count_by_distance",
-    "pair",
+    "count_within",
     "plain_count_by_distance",
     "plain_walk",
     "walk",
+    "walk_top",
 ]
 
 Words = NDArray[np.uint64]
 Counts = NDArray[np.int32]
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
-CHUNK = 64  # blocks of items: 8 KB of distances at a time
-BLOCK = 16  # queries that one call of a kernel handles
+BLOCKS_MEASURED = 64  # at a time: 8 KB of distances
+ITEMS_MEASURED = ITEMS_PER_BLOCK * BLOCKS_MEASURED
+QUERIES_PER_CALL = 16  # that one call of a kernel handles
+QUERIES_HELD = 1024  # whose nearest items are in memory at a time
 
 
 class Side(NamedTuple):
@@ -58,39 +74,29 @@ class Side(NamedTuple):
     masks: Words  # (n_mask_words, n)
 
 
-class Pairs(NamedTuple):
-    """What the kernels read of both sides."""
+class _Pairs(NamedTuple):
+    """What the kernels read of both sides: not nested, which would make them a tenth slower."""
 
     queries: Queries
     planes: Planes
-    n_items: int
     query_labels: Counts
-    labels: Counts
     query_masks: Words
+    labels: Counts
     masks: Words
 
 
-def pair(queries: Side, items: Side) -> Pairs:
-    """Lay both sides out."""
-    return Pairs(
-        as_queries(queries.codes),
-        to_planes(items.codes),
-        len(items.codes),
-        queries.labels,
-        items.labels,
-        queries.masks,
-        items.masks,
-    )
+def _pair(queries: Side, items: Side) -> _Pairs:
+    return _Pairs(as_queries(queries.codes), to_planes(items.codes), *queries[1:], *items[1:])
 
 
-def by_blocks(n_queries: int, work: Callable[[int, int], Any]) -> None:
+def _by_calls(n_queries: int, work: Callable[[int, int], Any]) -> None:
     """Call ``work(start, stop)`` on every block of queries, on as many threads as are set."""
-    starts = range(0, n_queries, BLOCK)
-    run_blocks(lambda start: work(start, min(start + BLOCK, n_queries)), starts)
+    starts = range(0, n_queries, QUERIES_PER_CALL)
+    run_blocks(lambda start: work(start, min(start + QUERIES_PER_CALL, n_queries)), starts)
 
 
 @kernel
-def _compare(pairs: Pairs, q: int, first: int, n: int, similar: Distances) -> None:
+def _compare(pairs: _Pairs, q: int, first: int, n: int, similar: Distances) -> None:
     """1 for each of the ``n`` items after ``first`` that is similar to query ``q``, else 0."""
     if len(pairs.masks) == 0:
         label, labels = pairs.query_labels[q], pairs.labels[first : first + n]
@@ -107,22 +113,22 @@ def _compare(pairs: Pairs, q: int, first: int, n: int, similar: Distances) -> No
 def count_by_distance(queries: Side, items: Side) -> Counts:
     """Count dissimilar (0) and similar (1) items at each distance: (n_queries, 2, bits + 1)."""
     counts = np.zeros((len(queries.codes), 2, 8 * items.codes.shape[1] + 1), np.int32)
-    pairs = pair(queries, items)
-    by_blocks(len(counts), lambda start, stop: _count(pairs, start, stop, counts))
+    pairs = _pair(queries, items)
+    _by_calls(len(counts), lambda start, stop: _count(pairs, start, stop, counts))
     return counts
 
 
 @kernel
-def _count(pairs: Pairs, start: int, stop: int, counts: Counts) -> None:
-    n_buckets = np.uint16(counts.shape[2])
-    distances, similar = np.empty(LANES * CHUNK, np.uint16), np.empty(LANES * CHUNK, np.uint16)
+def _count(pairs: _Pairs, start: int, stop: int, counts: Counts) -> None:
+    n_items, n_buckets = len(pairs.labels), np.uint16(counts.shape[2])
+    distances, similar = np.empty(ITEMS_MEASURED, np.uint16), np.empty(ITEMS_MEASURED, np.uint16)
     for q in range(start, stop):
         tally = counts[q].ravel()  # dissimilar, then similar
-        for chunk in range(0, len(pairs.planes), CHUNK):
-            size = min(CHUNK, len(pairs.planes) - chunk)
-            n = min(LANES * size, pairs.n_items - LANES * chunk)
+        for chunk in range(0, len(pairs.planes), BLOCKS_MEASURED):
+            size = min(BLOCKS_MEASURED, len(pairs.planes) - chunk)
+            n = min(ITEMS_PER_BLOCK * size, n_items - ITEMS_PER_BLOCK * chunk)
             measure(pairs.queries, q, pairs.planes, chunk, size, distances)
-            _compare(pairs, q, LANES * chunk, n, similar)
+            _compare(pairs, q, ITEMS_PER_BLOCK * chunk, n, similar)
             for j in range(n):
                 distances[j] += n_buckets * similar[j]
             for j in range(n):
@@ -141,9 +147,7 @@ def plain_count_by_distance(queries: Side, items: Side) -> Counts:
     )
 
 
-def _plain_pairs(
-    queries: Side, items: Side
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.bool]]]:
+def _plain_pairs(queries: Side, items: Side) -> Iterator[tuple[Integers, NDArray[np.bool]]]:
     planes, n_items = to_planes(items.codes), len(items.codes)
     for q, distances in enumerate(plain_distances(queries.codes, planes, n_items)):
         if len(items.masks):
@@ -153,9 +157,7 @@ def _plain_pairs(
             yield distances, items.labels == queries.labels[q]
 
 
-def walk(
-    queries: Side, items: Side, cutoffs: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], Counts, Counts]:
+def walk(queries: Side, items: Side, cutoffs: Integers) -> tuple[Floats, Counts, Counts]:
     """Rank the items of every query by distance, ties in their given order, and look at the top.
 
     For each query and each of the rising ``cutoffs``: the sum of (similar items up to here) / rank
@@ -167,34 +169,34 @@ def walk(
     sums = np.zeros((n_queries, len(cutoffs) + 1))  # the last column: beyond all cutoffs
     hits = np.zeros((n_queries, len(cutoffs) + 1), np.int32)
     column = np.searchsorted(cutoffs, np.arange(n_items + 1)).astype(np.int32)  # of each rank
-    pairs = pair(queries, items)
-    by_blocks(n_queries, lambda start, stop: _walk(pairs, start, stop, column, sums, hits, counts))
+    pairs = _pair(queries, items)
+    _by_calls(n_queries, lambda start, stop: _walk(pairs, start, stop, column, sums, hits, counts))
     return sums[:, :-1].cumsum(axis=1), hits[:, :-1].cumsum(axis=1, dtype=np.int32), counts
 
 
 @kernel
 def _walk(
-    pairs: Pairs,
+    pairs: _Pairs,
     start: int,
     stop: int,
     column: Counts,
-    sums: NDArray[np.float64],
+    sums: Floats,
     hits: Counts,
     counts: Counts,
 ) -> None:
-    n_items, n_buckets = pairs.n_items, counts.shape[2]
-    distances, similar = np.empty(LANES * CHUNK, np.uint16), np.empty(LANES * CHUNK, np.uint16)
+    n_items, n_buckets = len(pairs.labels), counts.shape[2]
+    distances, similar = np.empty(ITEMS_MEASURED, np.uint16), np.empty(ITEMS_MEASURED, np.uint16)
     # Of the similar items, in their order: the distance, and the place among all that are as far.
     hit_distance, hit_place = np.empty(n_items + 1, np.uint32), np.empty(n_items + 1, np.int32)
     items_before, hits_before = np.empty(n_buckets, np.int64), np.empty(n_buckets, np.int64)
     for q in range(start, stop):
         seen, found = counts[q, 0], counts[q, 1]
         n_hits = np.uint64(0)
-        for chunk in range(0, len(pairs.planes), CHUNK):
-            size = min(CHUNK, len(pairs.planes) - chunk)
-            n = min(LANES * size, n_items - LANES * chunk)
+        for chunk in range(0, len(pairs.planes), BLOCKS_MEASURED):
+            size = min(BLOCKS_MEASURED, len(pairs.planes) - chunk)
+            n = min(ITEMS_PER_BLOCK * size, n_items - ITEMS_PER_BLOCK * chunk)
             measure(pairs.queries, q, pairs.planes, chunk, size, distances)
-            _compare(pairs, q, LANES * chunk, n, similar)
+            _compare(pairs, q, ITEMS_PER_BLOCK * chunk, n, similar)
             for j in range(n):
                 distance = distances[j]
                 hit_distance[n_hits] = distance  # kept only if similar: cheaper than a branch
@@ -216,9 +218,7 @@ def _walk(
             hits[q, column[rank]] += 1
 
 
-def plain_walk(
-    queries: Side, items: Side, cutoffs: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], Counts, Counts]:
+def plain_walk(queries: Side, items: Side, cutoffs: Integers) -> tuple[Floats, Counts, Counts]:
     """Do as ``walk``, by sorting."""
     sums, hits = [], []
     ranks = np.arange(1, len(items.codes) + 1)
@@ -228,3 +228,98 @@ def plain_walk(
         hits.append(found[cutoffs - 1])
         sums.append(np.cumsum(ranked * found / ranks)[cutoffs - 1])
     return np.array(sums), np.array(hits, np.int32), plain_count_by_distance(queries, items)
+
+
+# --------------------------------------------------------------------------------- near items only
+
+
+@part
+def _similar(pairs: _Pairs, q: int, item: int) -> bool:
+    similar: bool = len(pairs.masks) == 0 and pairs.query_labels[q] == pairs.labels[item]
+    for w in range(len(pairs.masks)):
+        similar |= (pairs.query_masks[w, q] & pairs.masks[w, item]) != 0
+    return similar
+
+
+def walk_top(queries: Side, items: Side, cutoffs: Integers) -> tuple[Floats, Counts]:
+    """Return the sums and hits of ``walk``, from the nearest items up to the last cutoff.
+
+    In memory are those items for ``QUERIES_HELD`` queries at a time.
+    """
+    n_queries, n, top = len(queries.codes), len(items.codes), int(cutoffs[-1])
+    sums = np.zeros((n_queries, len(cutoffs)))
+    hits = np.zeros((n_queries, len(cutoffs)), np.int32)
+    column = np.searchsorted(cutoffs, np.arange(top + 1)).astype(np.int32)  # of each rank
+    pairs = _pair(queries, items)
+    searched = Items(pairs.planes, np.arange(n), np.empty(0, np.int64), n, n, n, 0)
+    for first in range(0, n_queries, QUERIES_HELD):
+        _, ranked = nearest(queries.codes[first : first + QUERIES_HELD], searched, top)
+
+        def walk_rows(start: int, stop: int) -> None:
+            _walk_ranked(pairs, ranked, first, start, stop, column, sums, hits)  # noqa: B023
+
+        _by_calls(len(ranked), walk_rows)
+    return sums.cumsum(axis=1), hits.cumsum(axis=1, dtype=np.int32)
+
+
+@kernel
+def _walk_ranked(
+    pairs: _Pairs,
+    ranked: Integers,
+    first: int,
+    start: int,
+    stop: int,
+    column: Counts,
+    sums: Floats,
+    hits: Counts,
+) -> None:
+    """Walk the ``ranked`` items of the queries from ``first`` on: rows ``start`` to ``stop``."""
+    n_ranks = ranked.shape[1]
+    hit_ranks, precisions = np.empty(n_ranks, np.int64), np.empty(n_ranks)
+    for row in range(start, stop):
+        n_hits = np.int64(0)
+        for i in range(n_ranks):
+            if _similar(pairs, first + row, ranked[row, i]):
+                hit_ranks[n_hits] = i
+                n_hits += 1
+                precisions[i] = n_hits / (i + 1)
+        # A sum of floats depends on its order: that of walk is the order of the database.
+        sort_by_key(hit_ranks[:n_hits], ranked[row])
+        for i in hit_ranks[:n_hits]:
+            sums[first + row, column[i + 1]] += precisions[i]
+            hits[first + row, column[i + 1]] += 1
+
+
+def count_within(queries: Side, items: Side, radius: int) -> Counts:
+    """Count dissimilar (0) and similar (1) items at most ``radius`` away: (n_queries, 2)."""
+    counts = np.zeros((len(queries.codes), 2), np.int32)
+    pairs = _pair(queries, items)
+    limits = np.full(QUERIES_PER_GROUP, min(radius, 8 * items.codes.shape[1]) + 1, np.uint16)
+    starts = range(0, len(counts), QUERIES_PER_BATCH)
+    run_blocks(lambda start: _count_near(pairs, start, limits, counts), starts)
+    return counts
+
+
+@kernel
+def _count_near(pairs: _Pairs, start: int, limits: Distances, counts: Counts) -> None:
+    """Count near items of the ``QUERIES_PER_BATCH`` queries from ``start`` on."""
+    codes, tables, planes = pairs.queries.codes, pairs.queries.tables, pairs.planes
+    stop, n_items = min(start + QUERIES_PER_BATCH, len(codes)), len(pairs.labels)
+    out, masks = (
+        np.empty(QUERIES_PER_GROUP * ITEMS_PER_BLOCK, np.uint16),
+        np.empty(QUERIES_PER_GROUP, np.uint64),
+    )
+    for chunk in range(0, len(planes), BLOCKS_PER_CHUNK):
+        q = start
+        while q < stop:
+            group = QUERIES_PER_GROUP if stop - q >= QUERIES_PER_GROUP else 1
+            for block in range(chunk, min(chunk + BLOCKS_PER_CHUNK, len(planes))):
+                if look_at(group, planes, codes, tables, block, q, limits, 0, out, masks) == 0:
+                    continue
+                for g in range(group):
+                    mask = masks[g] & in_use(n_items, block)
+                    while mask != 0:
+                        similar = _similar(pairs, q + g, ITEMS_PER_BLOCK * block + first_bit(mask))
+                        counts[q + g, np.int64(similar)] += 1
+                        mask &= mask - np.uint64(1)
+            q += group

@@ -1,0 +1,517 @@
+"""Exact search by Hamming distance, without sorting and in small memory: the nearest items, and all
+items within a radius.
+
+Every item is looked at (``planes.look``: 64 items of 4 queries at a time). Chunks of items stay in
+the innermost cache while all queries of a batch pass over them.
+
+``nearest`` keeps items nearer than a bound. A count of the kept by distance lowers the bound as
+soon as enough are nearer, and a look at a small share of the items gives a good bound to begin
+with: nearly all work is then the looking. Of equal distances, the item with the lowest *key* wins.
+Items up to ``ordered`` stand in the order of their keys, so there one that is as far as the bound
+comes too late, and need not be kept; beyond it, ties are kept and settled by key.
+
+``within`` counts first, then writes each item to its place, so memory is exact.
+
+``plain_nearest`` and ``plain_within`` are the plain NumPy twins, of the same signatures, that say
+by sorting what the others compute.
+"""
+
+# numba's cache notices a change of this file, not of planes.py: touch it after editing that.
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamhash.codes import Codes
+from streamhash.kernels.compile import kernel, part
+from streamhash.kernels.hamming.planes import (
+    ITEMS_PER_BLOCK,
+    QUERIES_PER_GROUP,
+    Distances,
+    Planes,
+    Queries,
+    as_queries,
+    bits_in,
+    first_bit,
+    look,
+    look_once,
+    plain_distances,
+)
+from streamhash.threads import get_threads, run_blocks
+
+__all__ = [
+    "BLOCKS_PER_CHUNK",
+    "NOT_DELETED",
+    "QUERIES_PER_BATCH",
+    "Items",
+    "in_use",
+    "look_at",
+    "nearest",
+    "plain_nearest",
+    "plain_within",
+    "sort_by_key",
+    "within",
+]
+
+Counts = NDArray[np.int32]
+Integers = NDArray[np.int64]
+Whole = int | np.int64
+Packed = NDArray[np.uint64]  # a distance in the upper 16 bits, a position in the lower 48
+Batch = tuple[int, int]  # the first query, and the one after the last
+
+NOT_DELETED = LAST_KEY = np.iinfo(np.int64).max
+BLOCKS_PER_CHUNK = 32  # 2,048 items, 16 KB of 64-bit codes
+QUERIES_PER_BATCH = 64  # they pass over a chunk one after the other
+ITEMS_PER_THREAD = 1 << 19  # worth a thread of its own: a few tenths of a millisecond
+SAMPLE_STRIDE = 32  # one block of so many is looked at for a first bound
+DISTANCE_SHIFT, POSITION_MASK = np.uint64(48), np.uint64((1 << 48) - 1)
+ONE = np.uint64(1)
+
+
+class Items(NamedTuple):
+    """What a search sees. Places from ``size`` on may be written to meanwhile, by other threads."""
+
+    planes: Planes
+    keys: Integers  # (capacity,)
+    deleted: Integers  # (capacity,) when each was deleted, or (0,) if none ever was
+    size: int  # places in use
+    live: int  # items, without those deleted
+    ordered: int  # up to here, keys ascend
+    moment: int  # what was deleted later than this is still there
+
+
+class _Candidates(NamedTuple):
+    """What was kept for each query of a batch, and how far the search of it has come."""
+
+    kept: Packed  # (n_queries, capacity)
+    n_kept: Integers
+    tally: Integers  # (n_queries, n_bits + 2) kept items by distance
+    nearer: Integers  # kept items nearer than the bound
+    bound: Integers  # the distance of the last of the wanted, once so many are kept
+    limits: Distances  # (2 n_queries,) what is kept is nearer: than the bound; than the bound + 1
+    worst: Integers  # as far as the bound, a key above this comes too late
+
+
+# ------------------------------------------------------------------------------------ cutting work
+
+
+def _batches(n_queries: int) -> list[Batch]:
+    """Cut queries into batches of equal size: at least as many as threads, if that makes sense."""
+    few = -(-n_queries // (4 * QUERIES_PER_GROUP))
+    parts = max(-(-n_queries // QUERIES_PER_BATCH), min(get_threads(), few), 1)
+    groups = -(-n_queries // (parts * QUERIES_PER_GROUP))
+    size = max(groups * QUERIES_PER_GROUP, 1)
+    return [(start, min(start + size, n_queries)) for start in range(0, n_queries, size)]
+
+
+def _item_ranges(n_items: int, n_batches: int) -> list[tuple[int, int]]:
+    """Cut items into ranges of blocks, where there are more threads than batches of queries."""
+    spare = n_batches < get_threads()
+    parts = max(min(get_threads(), n_items // ITEMS_PER_THREAD), 1) if spare else 1
+    n_blocks = -(-n_items // ITEMS_PER_BLOCK)
+    return [(n_blocks * i // parts, n_blocks * (i + 1) // parts) for i in range(parts)]
+
+
+@part
+def in_use(size: int, block: int) -> np.uint64:
+    """A mask of the places of a block that are in use."""
+    n = size - ITEMS_PER_BLOCK * block
+    return ~np.uint64(0) if n >= ITEMS_PER_BLOCK else (ONE << np.uint64(n)) - ONE
+
+
+@part
+def look_at(
+    group: int,
+    planes: Planes,
+    codes: Codes,
+    tables: NDArray[np.uint8],
+    block: int,
+    q: int,
+    limits: Distances,
+    at: int,
+    out: Distances,
+    masks: Packed,
+) -> np.uint64:
+    """Do as ``look`` does for a full group of queries, as ``look_once`` for a group of one."""
+    if group == QUERIES_PER_GROUP:
+        some: np.uint64 = look(planes, codes, tables, block, q, limits, at, out, 0, masks)
+    else:
+        some = look_once(planes, codes, tables, block, q, limits, at, out, 0, masks)
+    return some
+
+
+# ----------------------------------------------------------------------------------------- nearest
+
+
+def nearest(codes: Codes, items: Items, k: int) -> tuple[Counts, Integers]:
+    """Find the ``k`` nearest items of each code (all, if there are fewer), nearest first.
+
+    Returns distances and positions, (n_queries, k). Of equal distances, the lowest key comes first.
+    """
+    k = min(k, items.live)
+    distances = np.empty((len(codes), k), np.int32)
+    positions = np.empty((len(codes), k), np.int64)
+    if k == 0:
+        return distances, positions
+    codes = np.array(codes, order="C")  # a read-only array would be another type to the kernels
+    batches = _batches(len(codes))
+    ranges = _item_ranges(items.size, len(batches))
+    if len(ranges) == 1:
+        run_blocks(lambda batch: _search(codes, items, k, *batch, distances, positions), batches)
+        return distances, positions
+    for start, stop in batches:  # the threads share the items of one batch after the other
+        kept, n_kept = _room(len(ranges), stop - start, k, items.size)
+
+        def collect(r: int) -> None:
+            rows = codes[start:stop]  # noqa: B023
+            _collect_range(rows, items, k, *ranges[r], kept[r], n_kept[r])  # noqa: B023
+
+        run_blocks(collect, range(len(ranges)))
+        _arrange_batch(kept, n_kept, items, distances[start:stop], positions[start:stop])
+    return distances, positions
+
+
+@kernel
+def _search(
+    codes: Codes,
+    items: Items,
+    k: int,
+    start: int,
+    stop: int,
+    distances: Counts,
+    positions: Integers,
+) -> None:
+    """Search all items for the codes from ``start`` to ``stop``."""
+    # A bare 0 is a type of its own, for which kernels would be compiled once more.
+    kept, n_kept = _room(np.int64(1), stop - start, k, items.size)
+    n_blocks = (items.size + ITEMS_PER_BLOCK - 1) // ITEMS_PER_BLOCK
+    _collect_range(codes[start:stop], items, k, np.int64(0), n_blocks, kept[0], n_kept[0])
+    _arrange_batch(kept, n_kept, items, distances[start:stop], positions[start:stop])
+
+
+@kernel
+def _room(n_ranges: Whole, n_queries: Whole, k: Whole, n_items: Whole) -> tuple[Packed, Integers]:
+    """Space for candidates, and for their numbers."""
+    kept = np.empty((n_ranges, n_queries, min(2 * k + 256, n_items)), np.uint64)
+    return kept, np.zeros((n_ranges, n_queries), np.int64)
+
+
+@kernel
+def _collect_range(
+    codes: Codes, items: Items, k: Whole, first: Whole, last: Whole, kept: Packed, n_kept: Integers
+) -> None:
+    """Keep the nearest ``k`` at least, of the items in the blocks from ``first`` to ``last``."""
+    none, one, stride = np.int64(0), np.int64(1), np.int64(SAMPLE_STRIDE)
+    queries = as_queries(codes)
+    n, top = len(codes), 8 * codes.shape[1] + 1
+    share = k // SAMPLE_STRIDE + 1
+    enough = share + 3 * np.int64(np.sqrt(share)) + 3  # of the sample: farther than the k-th of all
+    n_items = (last - first) * ITEMS_PER_BLOCK
+    large = n_items >= SAMPLE_STRIDE * ITEMS_PER_BLOCK * 8
+    first_bound = np.full(n, top, np.int64)
+    if n >= QUERIES_PER_GROUP and large and enough * SAMPLE_STRIDE <= n_items // 4:
+        spare, n_spare = np.empty((n, 2 * enough + 256), np.uint64), np.zeros(n, np.int64)
+        sample = _begin(spare, n_spare, first_bound.copy(), top)
+        _collect(queries, none, items, first, last, stride, enough, sample)
+        first_bound = np.minimum(sample.bound + 1, top)
+    candidates = _begin(kept, n_kept, first_bound.copy(), top)
+    _collect(queries, none, items, first, last, one, k, candidates)
+    for q in range(n):
+        if candidates.bound[q] == first_bound[q] < top:  # too few are nearer: again, without it
+            n_kept[q] = 0
+            alone = _begin(kept[q : q + 1], n_kept[q : q + 1], np.full(1, top, np.int64), top)
+            _collect(queries, q, items, first, last, one, k, alone)
+
+
+@kernel
+def _begin(kept: Packed, n_kept: Integers, bound: Integers, top: int) -> _Candidates:
+    n = len(kept)
+    limits = np.empty(2 * n, np.uint16)
+    for q in range(n):
+        limits[q], limits[n + q] = bound[q], bound[q] + 1
+    tally, nearer = np.zeros((n, top + 1), np.int64), np.zeros(n, np.int64)
+    return _Candidates(kept, n_kept, tally, nearer, bound, limits, np.full(n, LAST_KEY, np.int64))
+
+
+@kernel
+def _collect(
+    queries: Queries,
+    start: Whole,
+    items: Items,
+    first: Whole,
+    last: Whole,
+    stride: Whole,
+    k: Whole,
+    candidates: _Candidates,
+) -> None:
+    """Pass over every ``stride``-th block, and keep what may be among the ``k`` nearest."""
+    # All arrays get names first, and no slice gets one in the loop: numba counts references each
+    # time, which would cost more than the work. For the same reason this is one long loop.
+    n, capacity = candidates.kept.shape
+    codes, tables = queries.codes[start : start + n], queries.tables[start : start + n]
+    planes, keys, deleted, size, _, ordered, moment = items
+    kept, n_kept, tally, nearer, bound, limits, worst = candidates
+    out = np.empty(QUERIES_PER_GROUP * ITEMS_PER_BLOCK, np.uint16)
+    masks = np.empty(QUERIES_PER_GROUP, np.uint64)
+    for chunk in range(first, last, BLOCKS_PER_CHUNK * stride):
+        q = 0
+        while q < n:
+            group = QUERIES_PER_GROUP if n - q >= QUERIES_PER_GROUP else 1
+            for block in range(chunk, min(chunk + BLOCKS_PER_CHUNK * stride, last), stride):
+                at = q if ITEMS_PER_BLOCK * (block + 1) <= ordered else n + q
+                if look_at(group, planes, codes, tables, block, q, limits, at, out, masks) == 0:
+                    continue
+                for g in range(group):
+                    mask = masks[g] & in_use(size, block)
+                    r = q + g
+                    while mask != 0:
+                        place = first_bit(mask)
+                        mask &= mask - ONE
+                        position = ITEMS_PER_BLOCK * block + place
+                        distance = np.int64(out[ITEMS_PER_BLOCK * g + place])
+                        if distance > bound[r]:  # which may have fallen since the mask was made
+                            continue
+                        if len(deleted) > 0 and deleted[position] <= moment:
+                            continue
+                        if distance == bound[r] and (
+                            position < ordered or keys[position] > worst[r]
+                        ):
+                            continue
+                        if n_kept[r] == capacity:
+                            n_kept[r] = _shrink(kept, r, bound[r], k - nearer[r], keys, worst)
+                            if distance == bound[r] and keys[position] > worst[r]:
+                                continue
+                        packed = (np.uint64(distance) << DISTANCE_SHIFT) | np.uint64(position)
+                        kept[r, n_kept[r]] = packed
+                        n_kept[r] += 1
+                        tally[r, distance] += 1
+                        if distance < bound[r]:
+                            nearer[r] += 1
+                            while nearer[r] >= k:
+                                bound[r] -= 1
+                                nearer[r] -= tally[r, bound[r]]
+                                worst[r] = LAST_KEY
+                            limits[r], limits[n + r] = bound[r], bound[r] + 1
+            q += group
+
+
+@kernel
+def _shrink(kept: Packed, q: int, bound: int, wanted: int, keys: Integers, worst: Integers) -> int:
+    """Drop what is farther than the bound, and as far all but the ``wanted`` lowest keys."""
+    ties, n_ties = np.empty(kept.shape[1], np.int64), 0
+    for packed in kept[q]:
+        if np.int64(packed >> DISTANCE_SHIFT) == bound:
+            ties[n_ties] = packed & POSITION_MASK
+            n_ties += 1
+    sort_by_key(ties[:n_ties], keys)
+    worst[q] = keys[ties[wanted - 1]]
+    n = 0
+    for packed in kept[q]:
+        distance = np.int64(packed >> DISTANCE_SHIFT)
+        if distance < bound or (distance == bound and keys[packed & POSITION_MASK] <= worst[q]):
+            kept[q, n] = packed
+            n += 1
+    return n
+
+
+@kernel
+def _arrange_batch(
+    kept: Packed, n_kept: Integers, items: Items, distances: Counts, positions: Integers
+) -> None:
+    """Put the nearest of the candidates of every range into the rows of their queries."""
+    top = 8 * items.planes.shape[1] + 1
+    for q in range(kept.shape[1]):
+        n = 0
+        for r in range(len(kept)):
+            n += n_kept[r, q]
+        together, n = np.empty(n, np.uint64), 0
+        for r in range(len(kept)):
+            for i in range(n_kept[r, q]):  # assigning a slice would take seconds to compile
+                together[n] = kept[r, q, i]
+                n += 1
+        _arrange(together, items, top, distances[q], positions[q])
+
+
+# ------------------------------------------------------------------------------------------ within
+
+
+def within(codes: Codes, items: Items, radius: int) -> tuple[Integers, Counts, Integers]:
+    """Find every item at most ``radius`` from each code, nearest first, then the lowest key first.
+
+    Returns limits, distances, positions: those of query ``q`` stand from ``limits[q]`` on.
+    """
+    # A read-only array would be another type to the kernels.
+    queries, n_queries = as_queries(np.array(codes, order="C")), len(codes)
+    radius = min(radius, 8 * codes.shape[1])
+    batches = _batches(n_queries)
+    ranges = _item_ranges(items.size, len(batches))
+    tasks = [(batch, i) for batch in batches for i in range(len(ranges))]
+    counts = np.zeros((n_queries, len(ranges)), np.int64)
+
+    def gather(task: tuple[Batch, int], packed: Packed, filled: Integers) -> None:
+        batch, i = task
+        _gather(queries, items, radius, *batch, *ranges[i], packed, filled[:, i].copy(), filled, i)
+
+    run_blocks(lambda task: gather(task, np.empty(0, np.uint64), counts), tasks)
+    ends = counts.cumsum().reshape(counts.shape)
+    packed = np.empty(counts.sum(), np.uint64)
+    limits = np.append(0, ends[:, -1])
+    if len(packed):
+        run_blocks(lambda task: gather(task, packed, ends - counts), tasks)
+    distances, positions = np.empty(len(packed), np.int32), np.empty(len(packed), np.int64)
+    run_blocks(
+        lambda batch: _arrange_rows(packed, items, limits, *batch, distances, positions), batches
+    )
+    return limits, distances, positions
+
+
+@kernel
+def _gather(
+    queries: Queries,
+    items: Items,
+    radius: int,
+    start: int,
+    stop: int,
+    first: int,
+    last: int,
+    packed: Packed,
+    at: Integers,
+    counts: Integers,
+    column: int,
+) -> None:
+    """Write items within the radius to ``packed`` from ``at[q]`` on; if it is empty, count them."""
+    n = stop - start
+    codes, tables = queries.codes[start:stop], queries.tables[start:stop]
+    planes, _, deleted, size, _, _, moment = items
+    limits = np.full(n, radius + 1, np.uint16)
+    out = np.empty(QUERIES_PER_GROUP * ITEMS_PER_BLOCK, np.uint16)
+    masks = np.empty(QUERIES_PER_GROUP, np.uint64)
+    for chunk in range(first, last, BLOCKS_PER_CHUNK):
+        q = 0
+        while q < n:
+            group = QUERIES_PER_GROUP if n - q >= QUERIES_PER_GROUP else 1
+            for block in range(chunk, min(chunk + BLOCKS_PER_CHUNK, last)):
+                if look_at(group, planes, codes, tables, block, q, limits, q, out, masks) == 0:
+                    continue
+                for g in range(group):
+                    mask = masks[g] & in_use(size, block)
+                    r = start + q + g
+                    if len(packed) == 0 and len(deleted) == 0:
+                        at[r] += bits_in(mask)
+                        continue
+                    while mask != 0:
+                        place = first_bit(mask)
+                        mask &= mask - ONE
+                        position = ITEMS_PER_BLOCK * block + place
+                        if len(deleted) > 0 and deleted[position] <= moment:
+                            continue
+                        if len(packed) > 0:
+                            distance = np.uint64(out[ITEMS_PER_BLOCK * g + place])
+                            packed[at[r]] = (distance << DISTANCE_SHIFT) | np.uint64(position)
+                        at[r] += 1
+            q += group
+    if len(packed) == 0:
+        for q in range(start, stop):
+            counts[q, column] = at[q]
+
+
+@kernel
+def _arrange_rows(
+    packed: Packed,
+    items: Items,
+    limits: Integers,
+    start: int,
+    stop: int,
+    distances: Counts,
+    positions: Integers,
+) -> None:
+    top = 8 * items.planes.shape[1] + 1
+    for q in range(start, stop):
+        begin, end = limits[q], limits[q + 1]
+        _arrange(packed[begin:end], items, top, distances[begin:end], positions[begin:end])
+
+
+# ----------------------------------------------------------------------------------------- sorting
+
+
+@kernel
+def sort_by_key(positions: Integers, keys: Integers) -> None:
+    """Sort positions by their keys, in place: a heap sort, as NumPy's take seconds to compile."""
+    start, end = len(positions) // 2, len(positions)
+    while end > 1:
+        if start > 0:  # the heap is still growing
+            start -= 1
+        else:
+            end -= 1
+            positions[0], positions[end] = positions[end], positions[0]
+        root = start
+        while 2 * root + 1 < end:
+            child = 2 * root + 1
+            if child + 1 < end and keys[positions[child]] < keys[positions[child + 1]]:
+                child += 1
+            if keys[positions[root]] >= keys[positions[child]]:
+                break
+            positions[root], positions[child] = positions[child], positions[root]
+            root = child
+
+
+@kernel
+def _arrange(
+    packed: Packed, items: Items, top: int, distances: Counts, positions: Integers
+) -> None:
+    """Put the nearest in order: by distance, then by key."""
+    ends = np.zeros(top + 1, np.int64)  # where the next item at each distance goes
+    for one in packed:
+        ends[(one >> DISTANCE_SHIFT) + ONE] += 1
+    for distance in range(top):
+        ends[distance + 1] += ends[distance]
+    placed, loose = np.empty(len(packed), np.int64), False
+    for one in packed:
+        distance, position = one >> DISTANCE_SHIFT, np.int64(one & POSITION_MASK)
+        placed[ends[distance]] = position
+        ends[distance] += 1
+        if position >= items.ordered:
+            loose = True
+    begin = np.int64(0)
+    for distance in range(top):
+        end = ends[distance]
+        if begin >= len(positions):
+            break
+        if loose and end - begin > 1:
+            sort_by_key(placed[begin:end], items.keys)
+        for i in range(begin, min(end, len(positions))):
+            distances[i], positions[i] = distance, placed[i]
+        begin = end
+
+
+# ----------------------------------------------------------------------------------- plain twins
+
+
+def _plain_rankings(codes: Codes, items: Items) -> Iterator[tuple[Integers, Integers]]:
+    """Distances and positions of what is there, in order, for one code after the other."""
+    there = np.arange(items.size)
+    if len(items.deleted):
+        there = there[items.deleted[: items.size] > items.moment]
+    for distances in plain_distances(codes, items.planes, items.size):
+        order = there[np.lexsort((items.keys[there], distances[there]))]
+        yield distances[order], order
+
+
+def plain_nearest(codes: Codes, items: Items, k: int) -> tuple[Counts, Integers]:
+    """Do as ``nearest``, by sorting."""
+    k = min(k, items.live)
+    distances = np.empty((len(codes), k), np.int32)
+    positions = np.empty((len(codes), k), np.int64)
+    for q, (ranked, order) in enumerate(_plain_rankings(codes, items)):
+        distances[q], positions[q] = ranked[:k], order[:k]
+    return distances, positions
+
+
+def plain_within(codes: Codes, items: Items, radius: int) -> tuple[Integers, Counts, Integers]:
+    """Do as ``within``, by sorting."""
+    near = [(d[d <= radius], p[d <= radius]) for d, p in _plain_rankings(codes, items)]
+    limits = np.cumsum([0, *(len(distances) for distances, _ in near)])
+    distances = np.concatenate([np.empty(0, np.int32), *(d.astype(np.int32) for d, _ in near)])
+    return limits, distances, np.concatenate([np.empty(0, np.int64), *(p for _, p in near)])

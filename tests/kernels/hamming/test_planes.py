@@ -1,0 +1,48 @@
+"""The layout of codes, and distances against the plain twin, at every width."""
+
+import numba
+import numpy as np
+import pytest
+
+from hamming_cases import WIDTHS, random_codes
+from streamhash.kernels.hamming import planes
+
+
+@pytest.mark.parametrize("first", [0, 1, 63, 64, 70])
+@pytest.mark.parametrize("n", [0, 1, 60, 64, 200])
+def test_codes_are_laid_out_and_taken_back_and_no_other_byte_changes(first, n):
+    codes = np.random.default_rng(n).integers(0, 256, (n, 3), dtype=np.uint8)
+    laid_out = np.full((planes.n_blocks(first + n) + 1, 3, planes.ITEMS_PER_BLOCK), 7, np.uint8)
+    planes.put(codes, laid_out, first)
+    places = np.arange(laid_out.shape[0] * planes.ITEMS_PER_BLOCK)
+    rows = planes.from_planes(laid_out, places)
+    np.testing.assert_array_equal(rows[first : first + n], codes)
+    assert (np.delete(rows, np.s_[first : first + n], axis=0) == 7).all()
+
+
+@pytest.mark.parametrize("n_bits", WIDTHS)
+def test_distances_equal_those_of_the_plain_twin(n_bits):
+    rng = np.random.default_rng(n_bits)
+    codes, queries = random_codes(rng, 130, n_bits), random_codes(rng, 3, n_bits)
+    queries[0] = ~queries[1]  # as far as can be
+    laid_out, asked = planes.to_planes(codes), planes.as_queries(queries)
+    found = np.empty(3 * planes.ITEMS_PER_BLOCK, np.uint16)
+    for q, expected in enumerate(planes.plain_distances(queries, laid_out, 130)):
+        planes.measure(asked, q, laid_out, 0, 3, found)
+        np.testing.assert_array_equal(found[:130], expected)
+        bits = np.unpackbits(codes ^ queries[q], axis=1).sum(axis=1)
+        np.testing.assert_array_equal(expected, bits)
+
+
+@pytest.mark.parametrize("n_bytes", [8, 31, 32])
+def test_counting_bits_gives_what_looking_up_gives(monkeypatch, n_bytes):
+    """The way of machines without look-up in registers."""
+    monkeypatch.setattr(planes, "_looks_up_bytes", lambda _: False)
+    measure = numba.njit(planes.measure.py_func)
+    rng = np.random.default_rng(0)
+    codes, queries = (rng.integers(0, 256, (n, n_bytes), dtype=np.uint8) for n in (64, 2))
+    laid_out, asked = planes.to_planes(codes), planes.as_queries(queries)
+    found = np.empty(planes.ITEMS_PER_BLOCK, np.uint16)
+    for q, expected in enumerate(planes.plain_distances(queries, laid_out, 64)):
+        measure(asked, q, laid_out, 0, 1, found)
+        np.testing.assert_array_equal(found, expected)

@@ -1,0 +1,78 @@
+"""Searches against sorting, and on any number of threads."""
+
+import numpy as np
+import pytest
+
+from hamming_cases import assert_all_equal, random_codes, random_items
+from streamhash.kernels.hamming import planes, scan
+from streamhash.threads import using_threads
+
+
+@pytest.mark.parametrize("deleted", [0, 0.3], ids="{}_deleted".format)
+@pytest.mark.parametrize("loose", [0, 0.4, 1], ids="{}_loose".format)
+@pytest.mark.parametrize("n_bits", [1, 12, 64, 128, 249])
+def test_search_equals_sorting(n_bits, loose, deleted):
+    rng = np.random.default_rng(n_bits)
+    for n in (0, 1, 64, 700):
+        items = random_items(rng, n, n_bits, loose=loose, deleted=deleted)
+        for n_queries, k in ((0, 3), (1, 1), (7, 20), (4, 1000)):
+            queries = random_codes(rng, n_queries, n_bits)
+            if n and n_queries:
+                queries[:1] = planes.from_planes(items.planes, np.array([n // 2]))
+            found = scan.nearest(queries, items, k)
+            assert_all_equal(found, scan.plain_nearest(queries, items, k))
+        for radius in (0, n_bits // 4, 2 * n_bits):
+            found = scan.within(queries, items, radius)
+            assert_all_equal(found, scan.plain_within(queries, items, radius))
+
+
+@pytest.mark.parametrize("order", ["mixed", "sorted", "equal"])
+@pytest.mark.parametrize("loose", [0, 0.4], ids="{}_loose".format)
+def test_a_first_bound_from_a_sample_changes_no_result(order, loose):
+    """Also where near items stand together, between the blocks that the sample looks at."""
+    rng = np.random.default_rng(0)
+    n = 50_000
+    items = random_items(rng, n, 64, loose=loose)
+    codes = planes.from_planes(items.planes, np.arange(n))
+    if order == "sorted":
+        codes = codes[np.lexsort(codes.T)]
+    if order == "equal":
+        codes[:] = codes[0]
+    items = items._replace(planes=planes.to_planes(codes))
+    queries = codes[rng.integers(0, n, 6)]
+    for k in (1, 30, 1000):
+        found = scan.nearest(queries, items, k)
+        assert_all_equal(found, scan.plain_nearest(queries, items, k))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 50, 1000])
+def test_positions_are_sorted_by_their_keys(n):
+    rng = np.random.default_rng(n)
+    keys, positions = rng.permutation(2000), rng.permutation(2000)[:n]
+    expected = sorted(positions, key=lambda position: keys[position])
+    scan.sort_by_key(positions, keys)
+    assert positions.tolist() == expected
+
+
+def test_falling_distances_keep_the_last_items():
+    """The worst order for the bound of the search: every item is nearer than all before it."""
+    bits = np.tril(np.ones((64, 64)))[::-1] > 0
+    keys = np.arange(64)
+    codes = planes.to_planes(np.packbits(bits, axis=1))
+    items = scan.Items(codes, keys, np.empty(0, np.int64), 64, 64, 64, 0)
+    distances, positions = scan.nearest(np.zeros((1, 8), np.uint8), items, 3)
+    assert distances.tolist() == [[1, 2, 3]]
+    assert positions.tolist() == [[63, 62, 61]]
+
+
+@pytest.mark.parametrize("n_queries", [1, 3, 100])
+def test_three_threads_give_what_one_gives(monkeypatch, n_queries):
+    monkeypatch.setattr(scan, "ITEMS_PER_THREAD", 100)  # so that few items are cut into ranges, too
+    rng = np.random.default_rng(1)
+    queries = random_codes(rng, n_queries, 40)
+    items = random_items(rng, 700, 40, loose=0.2, deleted=0.1)
+    results = []
+    for n_threads in (1, 3):
+        with using_threads(n_threads):
+            results.append([*scan.nearest(queries, items, 10), *scan.within(queries, items, 9)])
+    assert_all_equal(*results)
