@@ -36,7 +36,7 @@ PAPER = read_experiment("mnist-table")
 BITS = PAPER.bits
 HEAD = [f"{k} bits" for k in BITS]
 TITLES = {"map": "mAP", "precision@h2": "Precision@H2"}
-KERNEL = "default kernel=1000"
+KERNEL = "default n_anchors=1000"
 USUAL = ("all", 20_000)  # split and stream: the scenes have a longer one in the paper's table
 ByBits = dict[int, Line]
 
@@ -72,7 +72,7 @@ def ours(by_bits: ByBits, metric: str) -> list[str]:
 
 
 def words(settings: str) -> str:
-    """How a table calls settings: ours, published settings, `kernel=1000`."""
+    """How a table calls settings: ours, published settings, `n_anchors=1000`."""
     first, *changes = settings.split(" ")
     return ", ".join(["ours", f"{first} settings", *(f"`{change}`" for change in changes)])
 

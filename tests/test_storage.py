@@ -35,7 +35,7 @@ def test_a_file_opens_with_zip_and_numpy_alone(saved):
         header = json.loads(archive.read("header.json"))
         with archive.open("model.W_.npy") as file:
             assert np.array_equal(np.lib.format.read_array(file, allow_pickle=False), model.W_)
-    assert (header["streamhash"], header["version"]) == ("model", 1)
+    assert (header["streamhash"], header["version"]) == ("model", 2)
     assert header["model"]["class"] == "SDOH"
     assert header["model"]["parameters"]["n_bits"] == 16
 
@@ -120,11 +120,11 @@ def rewritten(path, change):
 
 def test_a_newer_format_says_to_upgrade(saved):
     path, _, _ = saved
-    rewritten(path, lambda header, _: header.update(version=2, written_by="9.0"))
+    rewritten(path, lambda header, _: header.update(version=3, written_by="9.0"))
     with pytest.raises(FileError) as caught:
         streamhash.load(path)
     assert str(caught.value) == (
-        f"{path}: written by streamhash 9.0 in format 2, this version reads up to 1; "
+        f"{path}: written by streamhash 9.0 in format 3, this version reads up to 2; "
         "upgrade streamhash."
     )
 

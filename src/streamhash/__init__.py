@@ -30,7 +30,7 @@ _PUBLIC = {
         "SDOH",
         "SketchHash",
     ],
-    "streamhash.base": ["NotStartedError", "OnlineHasher"],
+    "streamhash.base": ["NotStartedError", "OnlineHasher", "load"],
     "streamhash.codes": ["pack", "unpack"],
     "streamhash.errors": [
         "ConflictError",
@@ -46,6 +46,7 @@ _PUBLIC = {
         "StreamhashError",
         "UnreachableError",
     ],
+    "streamhash.features": ["AnchorMap", "CenterScale", "StreamPipeline"],
     "streamhash.live": ["Collection"],
     "streamhash.service": ["Client"],
     "streamhash.metrics": [
@@ -56,7 +57,6 @@ _PUBLIC = {
         "precision_at_ranks",
         "precision_within_radius",
     ],
-    "streamhash.pipeline": ["AnchorMap", "CenterScale", "StreamPipeline", "load"],
     "streamhash.refresh": ["SnapshotHasher"],
     "streamhash.search": ["HammingIndex"],
     "streamhash.threads": ["get_threads", "set_threads"],

@@ -2,6 +2,7 @@
 
 from streamhash.base import NotStartedError as NotStartedError
 from streamhash.base import OnlineHasher as OnlineHasher
+from streamhash.base import load as load
 from streamhash.codes import pack as pack
 from streamhash.codes import unpack as unpack
 from streamhash.errors import ConflictError as ConflictError
@@ -16,6 +17,9 @@ from streamhash.errors import ReadOnlyError as ReadOnlyError
 from streamhash.errors import ServiceError as ServiceError
 from streamhash.errors import StreamhashError as StreamhashError
 from streamhash.errors import UnreachableError as UnreachableError
+from streamhash.features import AnchorMap as AnchorMap
+from streamhash.features import CenterScale as CenterScale
+from streamhash.features import StreamPipeline as StreamPipeline
 from streamhash.hashers import BSODH as BSODH
 from streamhash.hashers import FROSH as FROSH
 from streamhash.hashers import HCOH as HCOH
@@ -36,10 +40,6 @@ from streamhash.metrics import evaluate as evaluate
 from streamhash.metrics import mean_average_precision as mean_average_precision
 from streamhash.metrics import precision_at_ranks as precision_at_ranks
 from streamhash.metrics import precision_within_radius as precision_within_radius
-from streamhash.pipeline import AnchorMap as AnchorMap
-from streamhash.pipeline import CenterScale as CenterScale
-from streamhash.pipeline import StreamPipeline as StreamPipeline
-from streamhash.pipeline import load as load
 from streamhash.refresh import SnapshotHasher as SnapshotHasher
 from streamhash.search import HammingIndex as HammingIndex
 from streamhash.service import Client as Client

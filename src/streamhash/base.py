@@ -1,4 +1,4 @@
-"""What every hasher has in common: the contract between a method and the rest of the house.
+"""What every hasher has in common: the contract between a method and the rest of streamhash.
 
 A method is one class with three verbs, and holds only its mathematics:
 
@@ -6,15 +6,19 @@ A method is one class with three verbs, and holds only its mathematics:
     _learn(X, y)    learn from one stage
     _project(X)     the real values whose signs are the bits
 
-``OnlineHasher`` does the rest: it checks what comes in, cuts the stream into stages, counts, packs
-bits, saves and loads. When anything goes wrong on the way, the model is as it was before the call;
-for that a method *replaces* the arrays it has learned and never writes into them.
+Its parameters are one line each (``parameters.py``). If its features should be centred or mapped
+first, ``_feature_parts`` names the parts (``features.py``), and X above holds prepared rows.
+
+``OnlineHasher`` does the rest: it checks what comes in, cuts the stream into stages, prepares
+features, counts, packs bits, saves and loads. When anything goes wrong on the way, the model is as
+it was before the call; for that a method *replaces* the arrays it has learned and never writes into
+them.
 """
 
 import copy
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +31,14 @@ from streamhash import storage
 from streamhash.codes import Codes, code_bytes, pack
 from streamhash.errors import FileError, InputError
 from streamhash.labels import as_numpy, check_labels
-from streamhash.parameters import Rule, Search, Whole, check_parameters
+from streamhash.parameters import (
+    Rule,
+    SearchSpace,
+    Whole,
+    check_parameters,
+    declare_parameters,
+    parameter,
+)
 from streamhash.threads import run_blocks, single_threaded_blas
 
 __all__ = [
@@ -37,17 +48,20 @@ __all__ = [
     "OnlineHasher",
     "StreamPart",
     "Streaming",
+    "load",
     "new_generator",
+    "random_directions",
+    "snapshot",
 ]
 
 Matrix = NDArray[np.float32]
 T = TypeVar("T", bound="Streaming")
 
-# Rows are projected in blocks of this many, and the last block is filled up with zeros to a
-# multiple of ROW_TILE: BLAS then treats every row alike, and a row's code does not depend on its
+# Rows are projected in blocks, and the last block is filled up with zeros to a multiple of
+# ROWS_PER_TILE: BLAS then treats every row alike, and a row's code does not depend on its
 # neighbours in the call.
-BLOCK = 2048
-ROW_TILE = 64
+ROWS_PER_BLOCK = 2048
+ROWS_PER_TILE = 64
 
 
 class NotStartedError(InputError, NotFittedError):  # type: ignore[misc]
@@ -56,10 +70,28 @@ class NotStartedError(InputError, NotFittedError):  # type: ignore[misc]
     status, code = 409, "not_ready"
 
 
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(parameter,))
 class Streaming(BaseEstimator):  # type: ignore[misc]
-    """An estimator that learns piece by piece, and can be saved, loaded and rolled back."""
+    """An estimator that learns piece by piece, and can be saved, loaded and rolled back.
+
+    Its parameters are declared by ``parameter``, or, as in scikit-learn, by an ``__init__`` that
+    stores them. What was learned are the attributes whose names end in ``_``.
+    """
 
     rules: ClassVar[Mapping[str, Rule]] = {}
+    search: ClassVar[Mapping[str, SearchSpace]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        declare_parameters(cls)
+
+    def learned(self) -> dict[str, Any]:
+        """Return what was learned, by name."""
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if name.endswith("_") and not name.startswith("_")
+        }
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write parameters and all that was learned into one file, for ``load`` to go on from."""
@@ -85,9 +117,8 @@ class Streaming(BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def _rebuilt(cls: type[T], header: dict[str, Any], arrays: storage.Arrays, place: str) -> T:
-        known = {known.__name__: known for known in (*_descendants(Streaming), cls)}
         try:
-            model = storage.rebuild(header["model"], arrays, known)
+            model = storage.rebuild(header, arrays, lambda: [*_descendants(Streaming), cls])
         except FileError as error:
             raise FileError(f"{place}: {error}") from error
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -101,9 +132,14 @@ class Streaming(BaseEstimator):  # type: ignore[misc]
             )
         return model
 
+    def _forget(self) -> None:
+        for name in self.learned():
+            delattr(self, name)
+
     def check_parameters(self) -> None:
         """Refuse parameters that break their rules."""
-        check_parameters(type(self).__name__, self.get_params(deep=False), self.rules)
+        values = {name: getattr(self, name) for name in self.rules}
+        check_parameters(type(self).__name__, values, self.rules)
 
     def _check_features(self, X: Any, place: str, *, first: bool, min_rows: int = 1) -> Any:
         """Return X as float32, dense or CSR, finite and of the width this model was started with.
@@ -159,7 +195,7 @@ class StreamPart(TransformerMixin, Streaming):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Forget all, then learn from these rows."""
-        _forget(self)
+        self._forget()
         return self.partial_fit(X, y)
 
     def transform(self, X: Any) -> Matrix:
@@ -175,33 +211,44 @@ class StreamPart(TransformerMixin, Streaming):  # type: ignore[misc]
         """Map dense rows that were checked before."""
         raise NotImplementedError
 
+    def follow_rows(self, X: Matrix) -> Matrix:
+        """Learn rows one after the other, and map each by what is known as it comes.
+
+        So a method that learns one by one gets the same rows however the stream is cut.
+        """
+        mapped = []
+        for i in range(len(X)):
+            self.learn_rows(X[i : i + 1])
+            mapped.append(self.map_rows(X[i : i + 1]))
+        return np.concatenate(mapped)
+
 
 class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming):  # type: ignore[misc]
     """The base of all hashers; see the module's text for what a method fills in.
 
     Class facts, read by the checks, the command line and the documentation: ``needs_labels``,
-    ``multi_label``, ``reference`` (authors and venue), ``year``, ``settings``, the published ones
-    by data set, ``published_features``, what their authors fed them: "raw" features, or
-    "centre_unit" ones (centred and brought to unit length), and ``search``, the values that
-    ``streamhash tune`` tries.
+    ``multi_label``, ``one_by_one`` (each row is prepared by what was known when it came, not by
+    what its whole stage has taught), ``reference`` (authors and venue), ``year``, ``settings``, the
+    published ones by data set, ``published_features``, what their authors fed them: "raw"
+    features, or "centre_unit" ones (centred and brought to unit length), and ``search``, the values
+    that ``streamhash tune`` tries.
     """
 
     needs_labels: ClassVar[bool] = True
     multi_label: ClassVar[bool] = False
+    one_by_one: ClassVar[bool] = False
     reference: ClassVar[str] = ""
     year: ClassVar[int] = 0
     settings: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     published_features: ClassVar[str] = "centre_unit"
-    rules: ClassVar[Mapping[str, Rule]] = {"n_bits": Whole(1, 1024), "batch_size": Whole(1)}
-    search: ClassVar[Mapping[str, Search]] = {}
 
-    n_bits: int
-    batch_size: int
-    random_state: Any
+    n_bits: int = parameter(Whole(1, 1024), default=32, kw_only=False)
+    batch_size: int = parameter(Whole(1), default=200)
+    random_state: Any = parameter(default=None)
 
     @classmethod
     def published(
-        cls, data: str, *, n_bits: int = 64, random_state: Any = None, **changes: Any
+        cls, data: str, *, n_bits: int = 32, random_state: Any = None, **changes: Any
     ) -> Self:
         """Make a hasher with the settings its authors published for a data set."""
         if data not in cls.settings:
@@ -248,6 +295,10 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
     # y is an array (n,), or a uint8 matrix (n, classes) if the method is multi_label, or None if it
     # needs no labels.
 
+    def _feature_parts(self, d: int) -> Sequence[StreamPart]:  # noqa: ARG002
+        """Return the parts that prepare rows of d features, in their order; none by default."""
+        return []
+
     def _start(self, X: Matrix, y: Any) -> None:
         raise NotImplementedError
 
@@ -259,25 +310,29 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
 
     # ------------------------------------------------------------------------------------------
 
+    def project_rows(self, X: Matrix) -> Matrix:
+        """Project dense rows that were checked before."""
+        return self._project(self._mapped(X))
+
     def _stream(self, X: Any, y: Any, verb: str, *, anew: bool) -> Self:
         place = f"{type(self).__name__}.{verb}"
         self.check_parameters()
         before = snapshot(self).__dict__
         try:
             if anew:
-                _forget(self)
+                self._forget()
             first = not hasattr(self, "n_features_in_")
             X = self._check_features(X, place, first=first)
             labels = self._check_labels(y, X.shape[0], place)
+            if first:
+                self.n_samples_seen_, self.n_stages_ = 0, 0
+                self.parts_ = [*self._feature_parts(X.shape[1])]
             with single_threaded_blas():
-                for rows in _stages(X.shape[0], self.batch_size):
-                    stage = _dense(X[rows]), None if labels is None else labels[rows]
-                    if first:
-                        self.n_samples_seen_, self.n_stages_ = 0, 0
-                        self._start(*stage)
-                        first = False
-                    self._learn(*stage)
-                    self.n_samples_seen_ += len(stage[0])
+                for start in range(0, X.shape[0], self.batch_size):
+                    stage = slice(start, start + self.batch_size)
+                    rows = _dense(X[stage])
+                    self._learn_stage(rows, None if labels is None else labels[stage])
+                    self.n_samples_seen_ += len(rows)
                     self.n_stages_ += 1
             self._refuse_divergence(before, place)
         except BaseException:
@@ -285,6 +340,32 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
             self.__dict__.update(before)
             raise
         return self
+
+    def _learn_stage(self, X: Matrix, y: Any) -> None:
+        """Learn a stage: the features' parts first, then the method, from the prepared rows.
+
+        A method that keeps rows as they came overrides this instead of ``_learn``.
+        """
+        X = self._prepared(X)
+        if self.n_stages_ == 0:
+            self._start(X, y)
+        self._learn(X, y)
+
+    def _prepared(self, X: Matrix) -> Matrix:
+        """Let each part learn from the rows of a stage, and map them for the next."""
+        for part in self.parts_:
+            part.n_features_in_ = X.shape[1]
+            if self.one_by_one:
+                X = part.follow_rows(X)
+            else:
+                part.learn_rows(X)
+                X = part.map_rows(X)
+        return X
+
+    def _mapped(self, X: Matrix) -> Matrix:
+        for part in self.parts_:
+            X = part.map_rows(X)
+        return X
 
     def _check_labels(self, y: Any, n: int, place: str) -> NDArray[Any] | None:
         if not self.needs_labels:
@@ -303,7 +384,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
         return labels
 
     def _refuse_divergence(self, before: Mapping[str, Any], place: str) -> None:
-        for name, value in storage.learned(self).items():
+        for name, value in self.learned().items():
             is_new_float = isinstance(value, np.ndarray) and value is not before.get(name)
             if is_new_float and value.dtype.kind == "f" and not np.isfinite(value).all():
                 raise InputError(
@@ -313,13 +394,13 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
 
     def _fill(self, X: Any, out: NDArray[Any], finish: Any) -> None:
         def one_block(start: int) -> None:
-            rows = _dense(X[start : start + BLOCK])
-            missing = -len(rows) % ROW_TILE
+            rows = _dense(X[start : start + ROWS_PER_BLOCK])
+            missing = -len(rows) % ROWS_PER_TILE
             filled = np.pad(rows, ((0, missing), (0, 0))) if missing else rows
-            out[start : start + len(rows)] = finish(self._project(filled)[: len(rows)])
+            out[start : start + len(rows)] = finish(self.project_rows(filled)[: len(rows)])
 
         with single_threaded_blas():
-            run_blocks(one_block, range(0, X.shape[0], BLOCK))
+            run_blocks(one_block, range(0, X.shape[0], ROWS_PER_BLOCK))
 
     @property
     def _n_features_out(self) -> int:
@@ -337,15 +418,17 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
 class HasherAround(OnlineHasher):
     """A hasher around another, its parameter ``hasher``, whose facts it shares."""
 
-    rules: ClassVar[Mapping[str, Rule]] = {}
-    hasher: OnlineHasher
+    rules = {}  # noqa: RUF012
 
-    @property
+    def __init__(self, hasher: OnlineHasher) -> None:
+        self.hasher = hasher
+
+    @property  # type: ignore[misc]
     def n_bits(self) -> int:  # type: ignore[override]
         """Code length of the hasher."""
         return self.hasher.n_bits
 
-    @property
+    @property  # type: ignore[misc]
     def batch_size(self) -> int:  # type: ignore[override]
         """Stage size of the hasher."""
         return self.hasher.batch_size
@@ -380,18 +463,22 @@ def new_generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
 
 
+def random_directions(d: int, k: int, random: np.random.Generator) -> Matrix:
+    """Draw k Gaussian directions of unit length, as the columns of W (d, k): the usual start."""
+    W = random.standard_normal((d, k))
+    W /= np.linalg.norm(W, axis=0)
+    return W.astype(np.float32)
+
+
+def load(path: str | os.PathLike[str]) -> OnlineHasher:
+    """Open a saved model of any method; it goes on exactly where it stopped."""
+    model: OnlineHasher = OnlineHasher.load(path)
+    return model
+
+
 def _dense(X: Any) -> Matrix:
     rows: Matrix = X.toarray() if hasattr(X, "toarray") else X
     return rows
-
-
-def _stages(n: int, size: int) -> Iterator[slice]:
-    return (slice(start, min(start + size, n)) for start in range(0, n, size))
-
-
-def _forget(model: Streaming) -> None:
-    for name in storage.learned(model):
-        delattr(model, name)
 
 
 def snapshot(value: Any) -> Any:

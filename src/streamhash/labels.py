@@ -7,6 +7,7 @@ evaluation alike.
 """
 
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from streamhash.errors import InputError
 
-__all__ = ["as_numpy", "check_labels", "group"]
+__all__ = ["as_numpy", "check_item_labels", "check_labels", "group"]
 
 
 def as_numpy(values: Any) -> Any:
@@ -59,6 +60,39 @@ def check_labels(
             "came with other values; pass single labels as a 1d array."
         )
     return array.astype(np.uint8)
+
+
+def check_item_labels(y: Any, n: int, *, place: str) -> list[int | str | None]:
+    """Return the labels of n stored items: whole numbers or strings, None for an item without.
+
+    This is for collections, where items may wait for their labels; ``check_labels`` is for
+    learning and evaluation, where every row has one. ``y`` may be None: no item has a label.
+    """
+    if y is None:
+        return [None] * n
+    values = as_numpy(y)
+    values = values.tolist() if hasattr(values, "tolist") else values
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes):
+        raise InputError(f"{place}: y={y!r} is not a list of labels; pass one label an item.")
+    labels = [_item_label(value, place) for value in values]
+    if len(labels) != n:
+        raise InputError(f"{place}: {n} items and {len(labels)} labels came; pass one an item.")
+    return labels
+
+
+def _item_label(value: Any, place: str) -> int | str | None:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and value != value:  # a gap, as pandas writes it
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if value is None or (isinstance(value, int | str) and not isinstance(value, bool)):
+        return value
+    raise InputError(
+        f"{place}: y holds {value!r}; pass one whole number or one string an item, None for no "
+        "label."
+    )
 
 
 def _as_array(labels: Any, argument: str) -> NDArray[Any]:

@@ -1,5 +1,12 @@
-"""What a parameter may be, said once, and one wording for every parameter error."""
+"""What a parameter is: its default, what it may be and what is worth trying, said in one line.
 
+    learning_rate: float = parameter(Number(above=0), default=0.1, search=Span(0.01, 1))
+
+``declare_parameters`` makes the constructor of a class from such lines, and the class facts
+``rules`` and ``search``; ``check_parameters`` has one wording for every parameter error.
+"""
+
+import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,11 +22,13 @@ __all__ = [
     "Maybe",
     "Number",
     "Rule",
-    "Search",
+    "SearchSpace",
     "Span",
     "Values",
     "Whole",
     "check_parameters",
+    "declare_parameters",
+    "parameter",
 ]
 
 
@@ -55,10 +64,11 @@ class Whole:
 
 @dataclass(frozen=True)
 class Number:
-    """A finite number, greater than ``above`` or ``at_least`` so much."""
+    """A finite number, greater than ``above``, or ``at_least`` so much and ``at_most`` so much."""
 
     above: float = -math.inf
     at_least: float = -math.inf
+    at_most: float = math.inf
 
     def allows(self, value: Any) -> bool:
         """Whether ``value`` keeps the rule."""
@@ -67,13 +77,16 @@ class Number:
             and isinstance(value, Real)
             and math.isfinite(value)
             and float(value) > self.above
-            and float(value) >= self.at_least
+            and self.at_least <= float(value) <= self.at_most
         )
 
     def __str__(self) -> str:
         if self.above > -math.inf:
             return f"a number greater than {self.above:g}"
-        return "a number" if self.at_least == -math.inf else f"a number from {self.at_least:g} up"
+        upper = "up" if self.at_most == math.inf else f"to {self.at_most:g}"
+        return (
+            "a number" if self.at_least == -math.inf else f"a number from {self.at_least:g} {upper}"
+        )
 
 
 class Choice:
@@ -116,8 +129,8 @@ def check_parameters(owner: str, values: Mapping[str, Any], rules: Mapping[str, 
             raise InputError(f"{owner}: {name}={values[name]!r} must be {rule}.")
 
 
-class Search(Protocol):
-    """Says what is worth trying for a parameter when its best value is searched for."""
+class SearchSpace(Protocol):
+    """The values worth trying for a parameter when the best one is searched for."""
 
     def draw(self, rng: np.random.Generator) -> Any:
         """Draw a value to try."""
@@ -141,7 +154,7 @@ class Span:
 
 
 class Values:
-    """One of a few values.
+    """One of a few values, each as likely as any other.
 
     >>> Values(100, 200, 400).draw(np.random.default_rng(0))
     400
@@ -153,3 +166,33 @@ class Values:
     def draw(self, rng: np.random.Generator) -> Any:
         """Draw a value to try."""
         return self.values[int(rng.integers(len(self.values)))]
+
+
+def parameter(
+    rule: Rule | None = None,
+    *,
+    default: Any = dataclasses.MISSING,
+    search: SearchSpace | None = None,
+    kw_only: bool = True,
+) -> Any:
+    """Declare a parameter: what it may be, its default, and the values to search."""
+    facts = {"rule": rule, "search": search}
+    return dataclasses.field(default=default, kw_only=kw_only, metadata=facts)
+
+
+def declare_parameters(cls: Any) -> None:
+    """Make the constructor of a class from its parameters, and ``rules`` and ``search``.
+
+    What a class says itself in the style of scikit-learn (an ``__init__``, a dict ``rules`` or
+    ``search``) stays as it is.
+    """
+    found = vars(cls).items()
+    own = {name: value for name, value in found if isinstance(value, dataclasses.Field)}
+    if not own:
+        return
+    for fact, key in (("rules", "rule"), ("search", "search")):
+        if fact not in vars(cls):
+            said = {name: field.metadata[key] for name, field in own.items()}
+            kept = {**getattr(cls, fact), **said}
+            setattr(cls, fact, {name: value for name, value in kept.items() if value is not None})
+    dataclasses.dataclass(eq=False, repr=False)(cls)

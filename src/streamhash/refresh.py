@@ -191,5 +191,5 @@ class SnapshotHasher(HasherAround):
                 self._take_snapshot()
 
     def _project(self, X: Matrix) -> Matrix:
-        projections: Matrix = self.snapshot_._project(X)
+        projections: Matrix = self.snapshot_.project_rows(X)
         return projections

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from streamhash.base import Matrix, Streaming, new_generator
 from streamhash.classes import ClassTable
 from streamhash.errors import InputError
-from streamhash.parameters import Whole
+from streamhash.parameters import Whole, parameter
 
 __all__ = ["Reservoir", "neighbours"]
 
@@ -51,11 +51,8 @@ class Reservoir(Streaming):
     array([3., 1., 2.], dtype=float32)
     """
 
-    rules = {"size": Whole(1)}  # noqa: RUF012
-
-    def __init__(self, size: int = 1000, *, random_state: Any = None) -> None:
-        self.size = size
-        self.random_state = random_state
+    size: int = parameter(Whole(1), default=1000, kw_only=False)
+    random_state: Any = parameter(default=None)
 
     @property
     def rows(self) -> Matrix:

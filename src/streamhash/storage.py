@@ -12,8 +12,9 @@ import os
 import struct
 import uuid
 import zipfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,7 +28,7 @@ __all__ = [
     "FORMAT_VERSION",
     "describe",
     "from_bytes",
-    "learned",
+    "new_parameters",
     "read",
     "rebuild",
     "to_bytes",
@@ -35,7 +36,7 @@ __all__ = [
     "write",
 ]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _ALIGNED = 64  # bytes: a line of the cache
 _LONG = 4096  # bytes: a page of memory; less is not worth mapping
 _LARGE = 1 << 30  # bytes from which on a member is written in the large form of zip
@@ -180,15 +181,6 @@ def _map_array(place: Path, member: zipfile.ZipInfo) -> NDArray[Any] | None:
     return np.memmap(place, dtype, "c", offset, shape).view(np.ndarray)
 
 
-def learned(estimator: Any) -> dict[str, Any]:
-    """Return what an estimator has learned: by scikit-learn's rule, the names that end in ``_``."""
-    return {
-        name: value
-        for name, value in vars(estimator).items()
-        if name.endswith("_") and not name.startswith("_")
-    }
-
-
 def describe(value: Any, arrays: Arrays, place: str) -> Any:
     """Turn a value into JSON, putting the arrays in it into ``arrays`` under their ``place``."""
     if value is None or isinstance(value, bool | int | float | str):
@@ -207,7 +199,7 @@ def describe(value: Any, arrays: Arrays, place: str) -> Any:
         return {"generator": value.bit_generator.state}
     if isinstance(value, np.random.RandomState):
         return None  # a shared source of seeds: what was drawn from it is in the learned state
-    if hasattr(value, "get_params"):
+    if hasattr(value, "get_params") and hasattr(value, "learned"):
         return {
             "class": type(value).__name__,
             "parameters": {
@@ -216,7 +208,7 @@ def describe(value: Any, arrays: Arrays, place: str) -> Any:
             },
             "learned": {
                 name: describe(item, arrays, f"{place}.{name}")
-                for name, item in learned(value).items()
+                for name, item in value.learned().items()
             },
         }
     raise InputError(
@@ -225,40 +217,100 @@ def describe(value: Any, arrays: Arrays, place: str) -> Any:
     )
 
 
-def rebuild(description: Any, arrays: Arrays, classes: Mapping[str, type]) -> Any:
-    """Undo ``describe``; a file may name ``classes`` and the estimators of ``streamhash``."""
-    if not isinstance(description, dict):
-        return description
-    if "array" in description:
-        return arrays[description["array"]]
-    if "generator" in description:
-        state = description["generator"]
-        bits = getattr(np.random, str(state["bit_generator"]))()
-        bits.state = state
-        return np.random.Generator(bits)
-    if "dict" in description:
-        return {k: rebuild(v, arrays, classes) for k, v in description["dict"].items()}
-    if "class" in description:
-        return _rebuild_estimator(description, arrays, classes)
-    ((kind, items),) = description.items()
-    values = [rebuild(item, arrays, classes) for item in items]
-    if kind == "objects":
-        return np.array(values, dtype=object)
-    return tuple(values) if kind == "tuple" else values
-
-
-def _rebuild_estimator(
-    description: dict[str, Any], arrays: Arrays, classes: Mapping[str, type]
+def rebuild(
+    header: Mapping[str, Any], arrays: Arrays, classes: Callable[[], Iterable[type]]
 ) -> Any:
-    name = description["class"]
-    found: Any = classes.get(name) or (name in streamhash.__all__ and getattr(streamhash, name))
-    if not hasattr(found, "get_params"):
-        raise FileError(
-            f"holds a {name}, which is not known here; import the module that defines it first, "
-            f"or upgrade streamhash. Known: {', '.join(sorted(classes))}."
+    """Undo ``describe`` of a header's model, in any format.
+
+    A file may name ``classes``, those known at the moment, and the estimators of ``streamhash``.
+    """
+    return _Rebuilding(arrays, classes, header["version"]).value(header["model"])
+
+
+@dataclass(frozen=True)
+class _Rebuilding:
+    arrays: Arrays
+    classes: Callable[[], Iterable[type]]
+    version: int
+
+    def value(self, description: Any) -> Any:
+        if not isinstance(description, dict):
+            return description
+        if "array" in description:
+            return self.arrays[description["array"]]
+        if "generator" in description:
+            state = description["generator"]
+            bits = getattr(np.random, str(state["bit_generator"]))()
+            bits.state = state
+            return np.random.Generator(bits)
+        if "dict" in description:
+            return {name: self.value(item) for name, item in description["dict"].items()}
+        if "class" in description:
+            return self._estimator(description["class"], description)
+        ((kind, items),) = description.items()
+        values = [self.value(item) for item in items]
+        if kind == "objects":
+            return np.array(values, dtype=object)
+        return tuple(values) if kind == "tuple" else values
+
+    def _estimator(self, name: str, description: Mapping[str, Any]) -> Any:
+        found = self._class(name)
+        parameters, learned = (
+            {key: self.value(item) for key, item in description[kind].items()}
+            for kind in ("parameters", "learned")
         )
-    parameters = description["parameters"]
-    estimator = found(**{key: rebuild(value, arrays, classes) for key, value in parameters.items()})
-    for key, value in description["learned"].items():
-        setattr(estimator, key, rebuild(value, arrays, classes))
-    return estimator
+        if self.version == 1:
+            parameters = new_parameters(name, parameters)
+            learned = _new_learned(name, learned)
+        estimator = found(**parameters)
+        for key, value in learned.items():
+            setattr(estimator, key, value)
+        return estimator
+
+    def _class(self, name: str) -> Any:
+        known: dict[str, Any] = {each.__name__: each for each in self.classes()}
+        if name not in known and name in streamhash.__all__:
+            known[name] = getattr(streamhash, name)
+        if not hasattr(known.get(name), "get_params"):
+            raise FileError(
+                f"holds a {name}, which is not known here; import the module that defines it "
+                f"first, or upgrade streamhash. Known: {', '.join(sorted(known))}."
+            )
+        return known[name]
+
+
+# Format 1, written up to version 0.1. Of a method: an old name, the new name and new values.
+_OLD_PARAMETERS: dict[str, dict[str, tuple[str, dict[str, str]]]] = {
+    "sdoh": {"kernel": ("n_anchors", {})},
+    "hmoh": {"kernel": ("n_anchors", {})},
+    "okh": {"anchors": ("n_anchors", {})},
+    "bsodh": {"absent_classes": ("absent_classes", {"repelled": "released"})},
+    "sketchhash": {"rotation": ("rotation", {"redraw": "released"})},
+    "frosh": {"rotation": ("rotation", {"redraw": "released"})},
+}
+
+
+def new_parameters(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters of a method as they are called now, from those of version 0.1.
+
+    >>> new_parameters("okh", {"n_bits": 16, "anchors": 300})
+    {'n_bits': 16, 'n_anchors': 300}
+    """
+    renamed = {}
+    for old, value in parameters.items():
+        new, values = _OLD_PARAMETERS.get(name.lower(), {}).get(old, (old, {}))
+        if isinstance(value, np.ndarray) and new == "n_anchors":
+            new = "anchors"
+        renamed[new] = values.get(value, value) if isinstance(value, str) else value
+    return renamed
+
+
+def _new_learned(name: str, learned: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a hasher has learned as it is called now: the parts that prepare its features."""
+    if "n_stages_" not in learned or "parts_" in learned:
+        return {**learned}
+    kept = {**learned, "parts_": []}
+    if name in ("AdaptHash", "BSODH", "HCOH", "LSH", "MIHash", "OSH"):
+        scale = kept.pop("scale_")
+        kept["parts_"] = [] if scale is None else [scale]
+    return kept

@@ -23,7 +23,7 @@ def main() -> None:
     y = random.integers(4, size=300)
     X = (random.standard_normal((4, 10))[y] + random.standard_normal((300, 10))).astype(np.float32)
     models = {name: method(n_bits=20, random_state=0) for name, method in METHODS.items()}
-    models["sdoh_kernel"] = SDOH(n_bits=20, kernel=30, random_state=0)
+    models["sdoh_kernel"] = SDOH(n_bits=20, n_anchors=30, random_state=0)
     models["pipeline"] = StreamPipeline([CenterScale(), AnchorMap(30)], SDOH(20, random_state=0))
     models["snapshot"] = SnapshotHasher(SDOH(20, random_state=0), random_state=0)
     for name, model in models.items():

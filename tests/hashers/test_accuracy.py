@@ -17,7 +17,7 @@ def final_map(method, data, n_bits, **choices):
     [
         ("mnist", 32, {}, 0.80),
         ("mnist", 128, {}, 0.815),
-        ("mnist", 32, {"changes": {"kernel": 1000}}, 0.90),
+        ("mnist", 32, {"changes": {"n_anchors": 1000}}, 0.90),
         ("mnist", 32, {"settings": "published"}, 0.785),
         ("cifar10-features", 32, {}, 0.65),
         ("miniplaces-features", 32, {}, 0.08),

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from streamhash import AdaptHash, InputError
-from streamhash.base import new_generator
-from streamhash.hashers.lsh import random_directions
+from streamhash.base import new_generator, random_directions
 from streamhash.kernels.learning.pairwise_steps import learn_adaptive_pairs
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from streamhash import BSODH, InputError
-from streamhash.base import new_generator
-from streamhash.hashers.lsh import random_directions
+from streamhash.base import new_generator, random_directions
 from streamhash.kernels.learning.bit_updates import plain_update_bits, update_bits
 
 STEPS = ("new_codes", "old_codes", "weights")
@@ -74,7 +73,7 @@ def compare(X, y, size, k=8, **options):
         similar_weight=options["eta_s"],
         dissimilar_weight=options["eta_d"],
         form="released" if options["released"] else "objective",
-        absent_classes="repelled" if options["repelled"] else "kept",
+        absent_classes="released" if options["repelled"] else "kept",
         regression="all" if options["everything"] else "stage",
         order=options.get("order", STEPS),
         normalize=False,
@@ -209,12 +208,14 @@ def test_published_settings(data, expected):
     ) == expected
     assert (model.n_bits, model.random_state, model.normalize) == (48, 3, False)
     assert (model.form, model.order) == ("objective", STEPS)
-    assert (model.absent_classes, model.regression) == ("repelled", "stage")
+    assert (model.absent_classes, model.regression) == ("released", "stage")
 
 
 def test_a_wrong_order_is_refused():
     for order in (STEPS[:2], (*STEPS, "weights"), "weights", (1, 2, 3), None):
-        with pytest.raises(InputError, match="must hold each of 'new_codes', 'old_codes', 'weigh"):
+        with pytest.raises(
+            InputError, match="a tuple with each of 'new_codes', 'old_codes', 'weigh"
+        ):
             BSODH(order=order).fit(*stream())
 
 

@@ -5,8 +5,8 @@ import pytest
 from scipy.linalg import hadamard
 
 from streamhash import CenterScale
+from streamhash.features import RadialMap
 from streamhash.hashers._codebook import Codebook, hadamard_row
-from streamhash.hashers._radial import RadialMap
 
 HADAMARD = ("permuted", "natural")
 KINDS = (*HADAMARD, "random", "spread")

@@ -22,10 +22,10 @@ from streamhash.hashers import METHODS
 
 HASHERS = {
     **{method.__name__: method(n_bits=16, random_state=0) for method in METHODS.values()},
-    "SDOH(kernel)": SDOH(n_bits=16, kernel=50, random_state=0),
+    "SDOH(anchors)": SDOH(n_bits=16, n_anchors=50, random_state=0),
     "SDOH.published": SDOH.published("mnist", n_bits=16, random_state=0, max_steps=20),
     "OSH(boosting)": OSH(n_bits=16, loss="boosting", random_state=0),
-    "HMOH(linear)": HMOH(n_bits=16, kernel=None, random_state=0),
+    "HMOH(linear)": HMOH(n_bits=16, n_anchors=None, random_state=0),
     "HMOH.published": HMOH.published("mnist", n_bits=16, random_state=0),
     "BSODH.published": BSODH.published("mnist", n_bits=16, random_state=0, batch_size=150),
     "SketchHash(released)": SketchHash(n_bits=16, state="released", random_state=0),
@@ -64,7 +64,7 @@ def test_hasher_is_a_scikit_learn_estimator(estimator, check):
 
 
 def test_a_broken_hasher_is_caught():
-    class Forgetful(LSH):
+    class Forgetful(SDOH):
         """Begins anew at every stage, as the released programs of OSH and SketchHash do."""
 
         def _learn(self, X, y):
@@ -72,7 +72,7 @@ def test_a_broken_hasher_is_caught():
             super()._learn(X, y)
 
     with pytest.raises(AssertionError):
-        ALL_CHECKS["learning_carries_over"](Forgetful(n_bits=8, random_state=0))
+        ALL_CHECKS["learning_carries_over"](Forgetful(n_bits=8, normalize=False, random_state=0))
 
 
 def test_an_exemption_must_name_a_check():

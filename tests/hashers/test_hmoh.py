@@ -6,7 +6,7 @@ from scipy.linalg import hadamard
 
 from streamhash import HMOH, InputError
 
-LINEAR = {"kernel": None, "normalize": False}
+LINEAR = {"n_anchors": None, "normalize": False}
 
 
 def stream(n=300, d=12, classes=5, seed=0):
@@ -60,7 +60,7 @@ def test_rounds_worked_by_hand():
 
 def test_the_kernel_comes_before_the_loop():
     X, y = stream()
-    model = HMOH(8, kernel=30, divisor=6, normalize=False, random_state=0).fit(X, y)
+    model = HMOH(8, n_anchors=30, divisor=6, normalize=False, random_state=0).fit(X, y)
     assert model.W_.shape == (30, 8)
     D = ((X[:, None].astype(float) - X[None, :30]) ** 2).sum(axis=2)
     eta = D[:30].sum() / (30 * 29) / 6
@@ -71,7 +71,7 @@ def test_the_kernel_comes_before_the_loop():
 def test_anchors_may_be_given():
     X, y = stream()
     anchors = stream(seed=5)[0][:40].astype(np.float64)
-    model = HMOH(8, kernel=anchors, divisor=6, normalize=False, random_state=0).fit(X, y)
+    model = HMOH(8, anchors=anchors, divisor=6, normalize=False, random_state=0).fit(X, y)
     A = anchors.astype(np.float32).astype(float)
     apart = ((A[:, None] - A[None]) ** 2).sum() / (40 * 39)
     D = ((X[:, None].astype(float) - A[None]) ** 2).sum(axis=2)
@@ -79,31 +79,38 @@ def test_anchors_may_be_given():
     np.testing.assert_allclose(model.project(X), features @ model.total_ / 300, atol=1e-4)
     W, _ = plain_loop(features, targets_of(model, y))
     np.testing.assert_allclose(model.W_, W, atol=1e-3)
-    assert HMOH(8, kernel=anchors, random_state=0).fit(X, y).W_.shape == (40, 8)
+    assert HMOH(8, anchors=anchors, random_state=0).fit(X, y).W_.shape == (40, 8)
 
 
 @pytest.mark.parametrize("bad", [np.ones(3), np.ones((0, 12)), np.full((2, 12), np.nan), 0, "300"])
-def test_other_kernels_are_refused(bad):
+def test_other_anchors_are_refused(bad):
     X, y = stream()
-    with pytest.raises(InputError, match=r"HMOH: kernel=[\s\S]* must be None or a whole number"):
-        HMOH(8, kernel=bad).fit(X, y)
+    with pytest.raises(InputError, match=r"HMOH: anchors=[\s\S]* must be None or a finite array"):
+        HMOH(8, anchors=bad).fit(X, y)
+
+
+@pytest.mark.parametrize("bad", [0, "300", np.ones((3, 12))])
+def test_other_numbers_of_anchors_are_refused(bad):
+    X, y = stream()
+    with pytest.raises(InputError, match=r"HMOH: n_anchors=[\s\S]* must be None or a whole number"):
+        HMOH(8, n_anchors=bad).fit(X, y)
 
 
 def test_anchors_of_another_width_are_refused():
     X, y = stream()
     with pytest.raises(InputError) as caught:
-        HMOH(8, kernel=np.ones((5, 4))).fit(X, y)
+        HMOH(8, anchors=np.ones((5, 4))).fit(X, y)
     assert str(caught.value) == (
-        "HMOH: kernel has anchors of 4 features, X has 12; pass rows of the same features."
+        "HMOH: anchors has rows of 4 features, X has 12; pass rows of the same features."
     )
 
 
 @pytest.mark.parametrize("size", [1, 7, 300, 1000])
-@pytest.mark.parametrize("kernel", [None, 40])
-def test_the_batch_size_does_not_matter(kernel, size):
+@pytest.mark.parametrize("n_anchors", [None, 40])
+def test_the_batch_size_does_not_matter(n_anchors, size):
     X, y = stream()
     usual, other = (
-        HMOH(8, kernel=kernel, batch_size=batch, random_state=0).fit(X, y).project(X)
+        HMOH(8, n_anchors=n_anchors, batch_size=batch, random_state=0).fit(X, y).project(X)
         for batch in (64, size)
     )
     np.testing.assert_allclose(other, usual, atol=1e-4)
@@ -170,22 +177,20 @@ def test_new_classes_move_no_target():
 
 
 @pytest.mark.parametrize(
-    ("data", "kernel", "divisor", "n_classes"),
+    ("data", "n_anchors", "divisor", "n_classes"),
     [("cifar10", None, 6, 10), ("mnist", 300, 6, 10), ("places205", 800, 10, 205)],
 )
-def test_published_settings(data, kernel, divisor, n_classes):
+def test_published_settings(data, n_anchors, divisor, n_classes):
     model = HMOH.published(data, n_bits=48, random_state=3)
     assert (model.n_bits, model.random_state) == (48, 3)
-    assert (model.kernel, model.divisor, model.n_classes) == (kernel, divisor, n_classes)
+    assert (model.n_anchors, model.divisor, model.n_classes) == (n_anchors, divisor, n_classes)
     assert (model.rows, model.weights, model.normalize) == ("natural", "averaged", False)
     assert HMOH.published_features == "raw"
 
 
 def test_scale_does_not_matter_even_without_normalisation():
     X, y = stream()
-    for kernel in (None, 40):
-        codes = [
-            HMOH(8, kernel=kernel, normalize=False, random_state=0).fit(c * X, y).transform(c * X)
-            for c in (1, 256)
-        ]
+    for n_anchors in (None, 40):
+        hasher = HMOH(8, n_anchors=n_anchors, normalize=False, random_state=0)
+        codes = [hasher.fit(c * X, y).transform(c * X) for c in (1, 256)]
         assert np.array_equal(*codes)

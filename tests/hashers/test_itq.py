@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from streamhash import ITQ, PCAH, InputError, SketchHash
-from streamhash.base import new_generator
+from streamhash.base import new_generator, random_directions
 from streamhash.hashers._sketch import random_rotation
-from streamhash.hashers.lsh import random_directions
 
 
 def stream(n=600, d=12, seed=0, classes=6):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from streamhash import OKH, InputError
-from streamhash.base import new_generator
-from streamhash.hashers.lsh import random_directions
+from streamhash.base import new_generator, random_directions
 from streamhash.hashers.okh import KernelFeatures
 from streamhash.kernels.learning.pairwise_steps import learn_passive_pairs
 
@@ -130,7 +129,7 @@ def test_anchors_come_with_the_stream():
 
 def test_normalised_features_are_centred_and_of_unit_length():
     X, y = stream()
-    model = OKH(12, anchors=20, random_state=0).fit(X, y)
+    model = OKH(12, n_anchors=20, random_state=0).fit(X, y)
     Z = model.parts_[1].map_rows(model.parts_[0].map_rows(X))
     assert Z.min() >= 0
     final = model.parts_[2].map_rows(Z)
@@ -143,7 +142,7 @@ def test_normalised_features_are_centred_and_of_unit_length():
 def test_the_batch_size_does_not_matter(size):
     X, y = stream()
     first, second = (
-        OKH(12, anchors=20, batch_size=batch, random_state=0).fit(X, y).project(X)
+        OKH(12, n_anchors=20, batch_size=batch, random_state=0).fit(X, y).project(X)
         for batch in (64, size)
     )
     np.testing.assert_allclose(first, second, atol=1e-4)
@@ -151,7 +150,7 @@ def test_the_batch_size_does_not_matter(size):
 
 def test_an_odd_row_waits_for_the_next_piece():
     X, y = stream(n=3)
-    model = OKH(8, anchors=2, random_state=0).partial_fit(X[:1], y[:1])
+    model = OKH(8, n_anchors=2, random_state=0).partial_fit(X[:1], y[:1])
     before = model.W_
     assert len(model.queue_.row_) == 1
     assert model.n_updates_ == 0
@@ -170,19 +169,19 @@ def test_published_settings(data, C, alpha):
     model = OKH.published(data, n_bits=48, random_state=3)
     assert (model.n_bits, model.random_state) == (48, 3)
     assert (model.aggressiveness, model.margin) == (C, alpha)
-    assert (model.anchors, model.bandwidth, model.normalize) == (300, "released", False)
+    assert (model.n_anchors, model.bandwidth, model.normalize) == (300, "released", False)
     assert OKH.published_features == "centre_unit"
 
 
 def test_label_matrices_learn_from_shared_classes():
     X, y = stream()
-    single = OKH(8, anchors=20, random_state=0).fit(X, y)
-    matrix = OKH(8, anchors=20, random_state=0).fit(X, np.eye(3)[y])
+    single = OKH(8, n_anchors=20, random_state=0).fit(X, y)
+    matrix = OKH(8, n_anchors=20, random_state=0).fit(X, np.eye(3)[y])
     assert np.array_equal(matrix.W_, single.W_)
     shared = np.eye(3)[y]
     shared[:, 0] = 1  # now everything shares a class
-    everyone = OKH(8, anchors=20, random_state=0).fit(X, np.zeros(len(X)))
-    assert np.array_equal(OKH(8, anchors=20, random_state=0).fit(X, shared).W_, everyone.W_)
+    everyone = OKH(8, n_anchors=20, random_state=0).fit(X, np.zeros(len(X)))
+    assert np.array_equal(OKH(8, n_anchors=20, random_state=0).fit(X, shared).W_, everyone.W_)
     assert not np.array_equal(everyone.W_, single.W_)
 
 
@@ -192,8 +191,7 @@ def test_label_matrices_learn_from_shared_classes():
         ({"margin": 1.5}, "OKH: margin=1.5 must be a number from 0 to 1."),
         ({"bandwidth": "wide"}, "OKH: bandwidth='wide' must be one of 'mean', 'released', 'demo', "
          "or a number greater than 0."),
-        ({"anchors": 0}, "OKH: anchors=0 must be a whole number from 1 up, or a finite array "
-         "(anchors, features)."),
+        ({"n_anchors": 0}, "OKH: n_anchors=0 must be a whole number from 1 up."),
         ({"anchors": np.ones((4, 2))}, "OKH: anchors has rows of 2 features, X has 6; pass rows of "
          "the same features."),
     ],

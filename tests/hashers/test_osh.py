@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from streamhash import OSH
-from streamhash.base import new_generator
-from streamhash.hashers.lsh import random_directions
+from streamhash.base import new_generator, random_directions
 
 
 def stream(n=300, d=12, classes=5, seed=0):

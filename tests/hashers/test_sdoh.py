@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from streamhash import SDOH, InputError
-from streamhash.base import new_generator
-from streamhash.hashers.lsh import random_directions
+from streamhash.base import new_generator, random_directions
 
 PLAIN = {
     "normalize": False,
@@ -226,7 +225,7 @@ def test_published_settings(data, batch_size, learning_rate, sigma, p, n, tolera
     assert (model.mu, model.sigma) == (1, sigma)
     assert (model.similar_scale, model.dissimilar_scale) == (p, n)
     assert (model.max_steps, model.tolerance) == (1000, tolerance)
-    assert (model.gradient, model.normalize, model.kernel) == ("released", False, None)
+    assert (model.gradient, model.normalize, model.n_anchors) == ("released", False, None)
     assert (model.balance, model.offset_rate) == (None, 0)
 
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from streamhash import InputError, SketchHash
-from streamhash.base import new_generator
+from streamhash.base import new_generator, random_directions
 from streamhash.hashers._sketch import random_rotation
-from streamhash.hashers.lsh import random_directions
 
 
 def stream(n=500, d=20, seed=0):
@@ -51,7 +50,7 @@ def plain_sketchhash(batches, k, size, R, W, *, released=False, redraw=None, car
 
 
 @pytest.mark.parametrize("released", [False, True])
-@pytest.mark.parametrize("rotation", ["carried", "fixed", "redraw"])
+@pytest.mark.parametrize("rotation", ["carried", "fixed", "released"])
 def test_the_stream_is_learned_as_by_the_plain_loop(released, rotation):
     X, k = stream(), 5
     model = SketchHash(
@@ -67,7 +66,7 @@ def test_the_stream_is_learned_as_by_the_plain_loop(released, rotation):
     W = random_directions(20, k, random)
     R = random_rotation(k, random)
     batches = [X[start : start + 30] for start in range(0, 500, 30)]
-    redraw = random if rotation == "redraw" else None
+    redraw = random if rotation == "released" else None
     W, mu = plain_sketchhash(
         batches, k, 16, R, W, released=released, redraw=redraw, carried=rotation == "carried"
     )
@@ -113,15 +112,15 @@ def test_bits_share_the_variance():
 def test_a_carried_rotation_keeps_codes():
     X = stream(3000)
     changed = {}
-    for rotation in ("carried", "fixed", "redraw"):
+    for rotation in ("carried", "fixed", "released"):
         model = SketchHash(5, rotation=rotation, random_state=0).fit(X[:2800])
         before, R = model.transform(X), model.R_
         model.partial_fit(X[2800:])
         changed[rotation] = np.bitwise_count(before ^ model.transform(X)).mean() / 5
-        assert np.array_equal(R, model.R_) == (rotation != "redraw")
+        assert np.array_equal(R, model.R_) == (rotation != "released")
     assert changed["carried"] < 0.01
     assert changed["fixed"] > 0.05  # of one direction the largest entry, and so the sign, changes
-    assert changed["redraw"] > 0.2
+    assert changed["released"] > 0.2
 
 
 def test_hash_functions_wait_for_the_rank_they_need():
@@ -190,7 +189,7 @@ def test_published_settings():
     for data, size in (("cifar10", 200), ("mnist", 200), ("places205", 100)):
         model = SketchHash.published(data, n_bits=48)
         assert (model.sketch_size, model.batch_size) == (size, 50)
-        assert (model.state, model.rotation, model.normalize) == ("kept", "redraw", False)
+        assert (model.state, model.rotation, model.normalize) == ("kept", "released", False)
     assert SketchHash.published_features == "centre_unit"
 
 
@@ -201,7 +200,7 @@ def test_published_settings():
         ({"state": "lost"}, "SketchHash: state='lost' must be one of 'kept', 'released'."),
         (
             {"rotation": None},
-            "SketchHash: rotation=None must be one of 'carried', 'fixed', 'redraw'.",
+            "SketchHash: rotation=None must be one of 'carried', 'fixed', 'released'.",
         ),
     ],
 )

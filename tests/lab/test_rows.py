@@ -80,14 +80,14 @@ def test_lines_are_means_and_deviations_over_seeds(rows):
 
 
 def test_lines_that_differ_are_told_apart(rows):
-    changed = {**rows[0], "changes": {"kernel": 9}, "parameters": {"kernel": 9}}
+    changed = {**rows[0], "changes": {"n_anchors": 9}, "parameters": {"n_anchors": 9}}
     longer = {**rows[0], "stream": 300}
     other = {**rows[0], "data_checksum": "0"}
     published = {**rows[0], "settings": "published"}
     labels = [line.label for line in summarise([rows[0], changed, longer, other, published])]
     assert labels == [
         "SDOH (200 instances) (variant 1)",
-        "SDOH kernel=9",
+        "SDOH n_anchors=9",
         "SDOH (300 instances)",
         "SDOH (200 instances) (variant 2)",
         "SDOH published",

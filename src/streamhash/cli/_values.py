@@ -52,8 +52,8 @@ def split_numbers(option: str, text: str) -> list[int]:
 def parse_changes(texts: Iterable[str] | None) -> dict[str, Any]:
     """Read parameters from NAME=VALUE; values are numbers, true, false, none, or else text.
 
-    >>> parse_changes(["kernel=1000", "gradient=exact", "sigma=none"])
-    {'kernel': 1000, 'gradient': 'exact', 'sigma': None}
+    >>> parse_changes(["n_anchors=1000", "gradient=exact", "sigma=none"])
+    {'n_anchors': 1000, 'gradient': 'exact', 'sigma': None}
     """
     changes = {}
     for text in texts or ():

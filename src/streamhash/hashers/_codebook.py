@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.base import Matrix, Streaming
-from streamhash.parameters import Choice, Whole
+from streamhash.parameters import Choice, Whole, parameter
 
 __all__ = ["Codebook", "hadamard_row"]
 
@@ -41,21 +41,9 @@ class Codebook(Streaming):
         The present projection; no rows where r* = k.
     """
 
-    targets_: Matrix
-    size_: int
-    order_: NDArray[np.int64]
-    projection_: Matrix
-
-    rules = {  # noqa: RUF012
-        "n_bits": Whole(1),
-        "kind": Choice("permuted", "natural", "random", "spread"),
-        "n_classes": Whole(1),
-    }
-
-    def __init__(self, n_bits: int, *, kind: str = "permuted", n_classes: int = 1) -> None:
-        self.n_bits = n_bits
-        self.kind = kind
-        self.n_classes = n_classes
+    n_bits: int = parameter(Whole(1), kw_only=False)
+    kind: str = parameter(Choice("permuted", "natural", "random", "spread"), default="permuted")
+    n_classes: int = parameter(Whole(1), default=1)
 
     def targets(self, numbers: NDArray[np.int32], random: np.random.Generator) -> Matrix:
         """Return the targets (n, k) of classes by their numbers; new ones get theirs now."""

@@ -7,20 +7,8 @@ from numpy.typing import NDArray
 
 from streamhash.base import Matrix, Streaming
 from streamhash.errors import InputError
-from streamhash.parameters import Number
 
-__all__ = ["PairQueue", "Share"]
-
-
-class Share:
-    """A share of the bits, from 0 to 1."""
-
-    def allows(self, value: Any) -> bool:
-        """Whether ``value`` keeps the rule."""
-        return Number(at_least=0).allows(value) and value <= 1
-
-    def __str__(self) -> str:
-        return "a number from 0 to 1"
+__all__ = ["PairQueue"]
 
 
 class PairQueue(Streaming):
@@ -45,19 +33,17 @@ class PairQueue(Streaming):
     ([2.0, 3.0], [False])
     """
 
-    row_: Matrix
-    label_: NDArray[Any]
-
     def pair(self, X: Matrix, y: NDArray[Any], owner: str) -> tuple[Matrix, NDArray[np.bool_]]:
         """Return rows (2m, d) and which of the pairs (m,) are similar; keep what is left over.
 
         Similar means the same label, or a class in common in a 0/1 matrix of labels.
         """
-        if len(getattr(self, "row_", ())):
+        if len(waiting := getattr(self, "row_", ())):
             y = _join(self.label_, y, owner)
-            X = np.concatenate([self.row_, X])
+            X = np.concatenate([waiting, X])
         even = len(X) // 2 * 2
-        self.row_, self.label_ = X[even:].copy(), y[even:].copy()
+        self.row_: Matrix = X[even:].copy()
+        self.label_: NDArray[Any] = y[even:].copy()
         first, second = y[0:even:2], y[1:even:2]
         same = first == second if y.ndim == 1 else (first & second).any(axis=1)
         return X[:even], np.asarray(same, dtype=bool)

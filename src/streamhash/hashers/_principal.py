@@ -1,12 +1,12 @@
 """What hashers along principal directions of the stream share: SketchHash, FROSH, PCAH and ITQ."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from streamhash.base import Matrix, OnlineHasher, new_generator
-from streamhash.hashers._scaling import CenterScale
+from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator, random_directions
+from streamhash.features import CenterScale
 from streamhash.hashers._sketch import (
     Doubles,
     Even,
@@ -16,8 +16,7 @@ from streamhash.hashers._sketch import (
     principal_directions,
     random_rotation,
 )
-from streamhash.hashers.lsh import random_directions
-from streamhash.parameters import Choice, Maybe, Rule
+from streamhash.parameters import Choice, Maybe, Values, Whole, parameter
 
 __all__ = ["PrincipalHasher"]
 
@@ -37,14 +36,11 @@ class PrincipalHasher(OnlineHasher):
 
     needs_labels = False
     multi_label = True
-    rules: ClassVar[Mapping[str, Rule]] = {
-        **OnlineHasher.rules,
-        "sketch_size": Maybe(Even(2)),
-        "normalize": Choice(True, False),
-    }
-
-    sketch_size: int | None
-    normalize: bool
+    sketch_size: int | None = parameter(
+        Maybe(Even(2)), default=None, search=Values(None, 200, 300, 400)
+    )
+    batch_size: int = parameter(Whole(1), default=200, search=Values(50, 100, 200, 500))
+    normalize: bool = parameter(Choice(True, False), default=True)
 
     def _turn(self, V: Doubles) -> Doubles:
         """Return T (p, k) for principal directions V (d, p)."""
@@ -59,19 +55,21 @@ class PrincipalHasher(OnlineHasher):
         return polar(V.T @ self.W_) if V.shape[1] == self.rank_ else None
 
     def _rotation(self, V: Doubles, rule: str) -> Doubles:
-        """Return T (p, k) by the rule "carried", "fixed" or "redraw"."""
+        """Return T (p, k) by the rule "carried", "fixed" or "released"."""
         if rule == "carried" and (T := self._carried(V)) is not None:
             return T
-        if rule == "redraw":
+        if rule == "released":
             self.R_ = random_rotation(self.n_bits, self.random_)
         return self.R_[: V.shape[1]]
 
     def _new_sketch(self, size: int) -> FrequentDirections:
         return FrequentDirections(size)
 
+    def _feature_parts(self, d: int) -> Sequence[StreamPart]:  # noqa: ARG002
+        return [CenterScale(scale="unit")] if self.normalize else []
+
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         self.random_ = new_generator(self.random_state)
-        self.parts_ = [CenterScale(scale="unit")] if self.normalize else []
         self.W_ = random_directions(X.shape[1], self.n_bits, self.random_)
         self.R_ = random_rotation(self.n_bits, self.random_)
         self.rank_ = 0
@@ -86,14 +84,8 @@ class PrincipalHasher(OnlineHasher):
         self.sketch_ = self._new_sketch(self.sketch_size or size)
 
     def _learn(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
-        self._sketch(self._prepare(X))
+        self._sketch(X)
         self._renew()
-
-    def _prepare(self, X: Matrix) -> Matrix:
-        for part in self.parts_:
-            part.learn_rows(X)
-            X = part.map_rows(X)
-        return X
 
     def _sketch(self, X: Matrix) -> None:
         rows, self.mean_ = centred(X, self.mean_, self.n_sketched_)
@@ -113,6 +105,4 @@ class PrincipalHasher(OnlineHasher):
         return True
 
     def _project(self, X: Matrix) -> Matrix:
-        for part in self.parts_:
-            X = part.map_rows(X)
         return (X - self.mean_.astype(np.float32)) @ self.W_

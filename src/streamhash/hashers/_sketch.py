@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.base import Matrix, Streaming
-from streamhash.hashers._scaling import unit_length
+from streamhash.features import unit_length
 from streamhash.kernels.learning.hadamard import fold_block, hadamard_signs
-from streamhash.parameters import Whole
+from streamhash.parameters import Whole, parameter
 
 __all__ = [
     "Even",
@@ -74,13 +74,7 @@ class FrequentDirections(Streaming):
         How many rows are in use.
     """
 
-    S_: Matrix
-    n_filled_: int
-
-    rules = {"size": Even(2)}  # noqa: RUF012
-
-    def __init__(self, size: int = 200) -> None:
-        self.size = size
+    size: int = parameter(Even(2), default=200, kw_only=False)
 
     def add_rows(self, F: Matrix) -> None:
         """Put rows (n, d) in."""
@@ -153,25 +147,20 @@ class FastFrequentDirections(FrequentDirections):
         Where the next ones come from.
     """
 
-    M_: Matrix
-    waiting_: Matrix
-    n_in_chunk_: int
-    flips_: NDArray[np.int8]
-    picked_: NDArray[np.int64]
-    random_: np.random.Generator
+    chunk: int | None = parameter(default=None)
+    guides: int = parameter(default=0)
+    random_state: Any = parameter(default=None)
 
-    def __init__(
-        self,
-        size: int = 200,
-        *,
-        chunk: int | None = None,
-        guides: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(size)
-        self.chunk = chunk
-        self.guides = guides
-        self.random_state = random_state
+    def _begin(self, d: int) -> None:
+        half = self.size // 2
+        m = next_power_of_two(max(half, d if self.chunk is None else self.chunk))
+        b = min(m, next_power_of_two(half + 1) // 2)  # the largest power of two up to l/2
+        self.S_ = np.zeros((self.size, d), np.float32)
+        self.n_filled_ = 0 if self.guides else self.size
+        self.M_: Matrix = np.zeros((self.guides, self.guides), np.float32)
+        self.waiting_: Matrix = np.zeros((b, d), np.float32)
+        self.random_ = np.random.default_rng(self.random_state)
+        self._draw(m)
 
     def add_rows(self, F: Matrix) -> None:
         """Put rows (n, d) in."""
@@ -212,20 +201,11 @@ class FastFrequentDirections(FrequentDirections):
         self._join(S, M)
         return S
 
-    def _begin(self, d: int) -> None:
-        half = self.size // 2
-        m = next_power_of_two(max(half, d if self.chunk is None else self.chunk))
-        b = min(m, next_power_of_two(half + 1) // 2)  # the largest power of two up to l/2
-        self.S_ = np.zeros((self.size, d), np.float32)
-        self.n_filled_ = 0 if self.guides else self.size
-        self.M_ = np.zeros((self.guides, self.guides), np.float32)
-        self.waiting_ = np.zeros((b, d), np.float32)
-        self.random_ = np.random.default_rng(self.random_state)
-        self._draw(m)
-
     def _draw(self, m: int) -> None:
         self.n_in_chunk_ = 0
-        self.flips_ = (2 * self.random_.integers(2, size=m) - 1).astype(np.int8)  # ε
+        self.flips_: NDArray[np.int8] = (2 * self.random_.integers(2, size=m) - 1).astype(
+            np.int8
+        )  # ε
         h = self.size // 2 - self.guides
         self.picked_ = self.random_.choice(m, h, replace=False)  # Ω
 

@@ -1,15 +1,15 @@
 """AdaptHash: adaptive hashing (Cakir and Sclaroff, ICCV 2015)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from streamhash.base import Matrix, OnlineHasher, new_generator
-from streamhash.hashers._pairs import PairQueue, Share
-from streamhash.hashers._scaling import CenterScale
-from streamhash.hashers.lsh import random_directions
+from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator, random_directions
+from streamhash.features import CenterScale
+from streamhash.hashers._pairs import PairQueue
 from streamhash.kernels.learning.pairwise_steps import learn_adaptive_pairs
-from streamhash.parameters import Choice, Number, Span, Values
+from streamhash.parameters import Choice, Number, Span, Values, Whole, parameter
 
 __all__ = ["AdaptHash"]
 
@@ -102,19 +102,7 @@ class AdaptHash(OnlineHasher):
     multi_label = True
     reference = "Cakir and Sclaroff, ICCV 2015"
     year = 2015
-    rules = {  # noqa: RUF012
-        **OnlineHasher.rules,
-        "learning_rate": Number(above=0),
-        "scale_step": Choice(True, False),
-        "margin": Share(),
-        "spread": Number(at_least=0),
-        "normalize": Choice(True, False),
-    }
-    search = {  # noqa: RUF012
-        "learning_rate": Span(0.2, 40),
-        "margin": Values(0.5, 0.6, 0.7, 0.8, 0.9),
-        "spread": Span(0.001, 0.2),
-    }
+    one_by_one = True
     # Values of the comparison's programs.
     settings = {  # noqa: RUF012
         data: {
@@ -131,36 +119,24 @@ class AdaptHash(OnlineHasher):
         )
     }
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        batch_size: int = 64,
-        learning_rate: float = 6.4,
-        scale_step: bool = True,
-        margin: float = 0.8,
-        spread: float = 0.01,
-        normalize: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.scale_step = scale_step
-        self.margin = margin
-        self.spread = spread
-        self.normalize = normalize
-        self.random_state = random_state
+    batch_size: int = parameter(Whole(1), default=64)
+    learning_rate: float = parameter(Number(above=0), default=6.4, search=Span(0.2, 40))
+    scale_step: bool = parameter(Choice(True, False), default=True)
+    margin: float = parameter(
+        Number(at_least=0, at_most=1), default=0.8, search=Values(0.5, 0.6, 0.7, 0.8, 0.9)
+    )
+    spread: float = parameter(Number(at_least=0), default=0.01, search=Span(0.001, 0.2))
+    normalize: bool = parameter(Choice(True, False), default=True)
+
+    def _feature_parts(self, d: int) -> Sequence[StreamPart]:  # noqa: ARG002
+        return [CenterScale(scale="unit")] if self.normalize else []
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
-        self.scale_ = CenterScale(scale="unit") if self.normalize else None
         self.queue_ = PairQueue()
         self.W_ = random_directions(X.shape[1], self.n_bits, new_generator(self.random_state))
         self.n_updates_ = 0
 
     def _learn(self, X: Matrix, y: Any) -> None:
-        if self.scale_ is not None:
-            X = self.scale_.follow_rows(X)
         rows, similar = self.queue_.pair(X, y, "AdaptHash")  # (2 pairs, d), (pairs,)
         # For each pair: W ← W − η ∇(f(W x₁)·f(W x₂) ∓ k)² in the chosen bits − β W (WᵀW − I),
         # then columns of unit length
@@ -175,6 +151,4 @@ class AdaptHash(OnlineHasher):
         self.n_updates_ += n_active
 
     def _project(self, X: Matrix) -> Matrix:
-        if self.scale_ is not None:
-            X = self.scale_.map_rows(X)
         return np.asarray(X @ self.W_)

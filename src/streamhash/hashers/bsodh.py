@@ -1,24 +1,34 @@
 """BSODH: balanced similarity for online discrete hashing (Lin et al., AAAI 2019)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from streamhash.base import Matrix, OnlineHasher, new_generator
+from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator, random_directions
 from streamhash.classes import ClassTable
-from streamhash.errors import InputError
-from streamhash.hashers._scaling import CenterScale
-from streamhash.hashers.lsh import random_directions
+from streamhash.features import CenterScale
 from streamhash.kernels.learning.bit_updates import SLACK, update_bits
-from streamhash.parameters import Choice, Maybe, Number, Span, Values
+from streamhash.parameters import Choice, Maybe, Number, Span, Values, Whole, parameter
 
 __all__ = ["BSODH"]
 
 Codes = NDArray[np.int8]  # of -1 and +1
 Numbers = NDArray[np.float64]
 STEPS = ("new_codes", "old_codes", "weights")
+
+
+class InAnyOrder(Choice):
+    """Each of a few values once, as a tuple."""
+
+    def allows(self, value: Any) -> bool:
+        """Whether ``value`` keeps the rule."""
+        return isinstance(value, tuple) and sorted(map(str, value)) == sorted(self.options)
+
+    def __str__(self) -> str:
+        return f"a tuple with each of {', '.join(map(repr, self.options))} once"
 
 
 class BSODH(OnlineHasher):
@@ -53,9 +63,9 @@ class BSODH(OnlineHasher):
     form : "objective" or "released", default="objective"
         What a new code is drawn to: k S B + σ X W, as follows from the objective, or k² S B + X W,
         as in the authors' program.
-    absent_classes : "kept" or "repelled", default="kept"
-        What becomes of the code of a class that is not in a stage: it stays, or it is driven away
-        from those of the stage, as by the authors; then all such classes get one and the same code.
+    absent_classes : "kept" or "released", default="kept"
+        What becomes of the code of a class that is not in a stage: it stays; or, as in the authors'
+        program, it is driven away from those of the stage, and all such classes get the same code.
     regression : "all" or "stage", default="all"
         Learn W from all items so far, with the codes they have now, or from the stage alone, as the
         authors do. The former needs no store of items either: Σ x xᵀ (d²) and Σ x a class (C d).
@@ -124,25 +134,6 @@ class BSODH(OnlineHasher):
 
     reference = "Lin et al., AAAI 2019"
     year = 2019
-    rules = {  # noqa: RUF012
-        **OnlineHasher.rules,
-        "ridge": Number(above=0),
-        "fit_weight": Number(above=0),
-        "similar_weight": Number(at_least=0),
-        "dissimilar_weight": Maybe(Number(at_least=0)),
-        "form": Choice("objective", "released"),
-        "absent_classes": Choice("kept", "repelled"),
-        "regression": Choice("all", "stage"),
-        "normalize": Choice(True, False),
-    }
-    search = {  # noqa: RUF012
-        "ridge": Span(0.01, 10),
-        "fit_weight": Span(0.05, 5),
-        "similar_weight": Span(0.5, 4),
-        "dissimilar_weight": Values(None, 0, 0.1, 0.2, 0.5),
-        "batch_size": Values(100, 200, 500, 1000, 2000),
-        "regression": Values("all", "stage"),
-    }
     # Comments of the authors' program.
     settings = {  # noqa: RUF012
         data: {
@@ -151,7 +142,7 @@ class BSODH(OnlineHasher):
             "fit_weight": fit_weight,
             "similar_weight": similar_weight,
             "dissimilar_weight": dissimilar_weight,
-            "absent_classes": "repelled",
+            "absent_classes": "released",
             "regression": "stage",
             "normalize": False,
         }
@@ -162,47 +153,27 @@ class BSODH(OnlineHasher):
         )
     }
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        batch_size: int = 200,
-        ridge: float = 0.3,
-        fit_weight: float = 0.5,
-        similar_weight: float = 1.2,
-        dissimilar_weight: float | None = None,
-        form: str = "objective",
-        absent_classes: str = "kept",
-        regression: str = "all",
-        order: tuple[str, ...] = STEPS,
-        normalize: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.batch_size = batch_size
-        self.ridge = ridge
-        self.fit_weight = fit_weight
-        self.similar_weight = similar_weight
-        self.dissimilar_weight = dissimilar_weight
-        self.form = form
-        self.absent_classes = absent_classes
-        self.regression = regression
-        self.order = order
-        self.normalize = normalize
-        self.random_state = random_state
+    ridge: float = parameter(Number(above=0), default=0.3, search=Span(0.01, 10))
+    fit_weight: float = parameter(Number(above=0), default=0.5, search=Span(0.05, 5))
+    similar_weight: float = parameter(Number(at_least=0), default=1.2, search=Span(0.5, 4))
+    dissimilar_weight: float | None = parameter(
+        Maybe(Number(at_least=0)), default=None, search=Values(None, 0, 0.1, 0.2, 0.5)
+    )
+    batch_size: int = parameter(Whole(1), default=200, search=Values(100, 200, 500, 1000, 2000))
+    form: str = parameter(Choice("objective", "released"), default="objective")
+    absent_classes: str = parameter(Choice("kept", "released"), default="kept")
+    regression: str = parameter(
+        Choice("all", "stage"), default="all", search=Values("all", "stage")
+    )
+    order: tuple[str, ...] = parameter(InAnyOrder(*STEPS), default=STEPS)
+    normalize: bool = parameter(Choice(True, False), default=True)
 
-    def check_parameters(self) -> None:
-        """Refuse parameters that break their rules."""
-        super().check_parameters()
-        if not isinstance(self.order, tuple) or sorted(map(str, self.order)) != sorted(STEPS):
-            raise InputError(
-                f"BSODH: order={self.order!r} must hold each of {', '.join(map(repr, STEPS))} once."
-            )
+    def _feature_parts(self, d: int) -> Sequence[StreamPart]:  # noqa: ARG002
+        return [CenterScale(scale="unit")] if self.normalize else []
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         d, k = X.shape[1], self.n_bits
         self.W_ = random_directions(d, k, new_generator(self.random_state))
-        self.scale_ = CenterScale(scale="unit") if self.normalize else None
         self.classes_ = ClassTable()
         self.class_counts_ = np.zeros(0)
         self.first_codes_ = np.zeros((0, k), np.int8)
@@ -214,9 +185,6 @@ class BSODH(OnlineHasher):
         self.cross_ = np.zeros((d, k)) if everything else None
 
     def _learn(self, X: Matrix, y: Any) -> None:
-        if self.scale_ is not None:
-            self.scale_.learn_rows(X)
-            X = self.scale_.map_rows(X)
         numbers = self.classes_.number(y)  # (n,)
         C = len(self.classes_)
         N = _grown(self.class_counts_, C)  # (C,)  existing items
@@ -253,7 +221,7 @@ class BSODH(OnlineHasher):
     def _recoded(self, codes: Codes, B: Codes, numbers: NDArray[np.int32]) -> Codes:
         """Be = sgn(Sᵀ Bs), a code a class (C, k)."""
         pull = self._balance(_class_sums(B, numbers, len(codes)))
-        if self.absent_classes == "repelled":
+        if self.absent_classes == "released":
             return _sign(pull)
         is_there = np.bincount(numbers, minlength=len(codes)) > 0
         return np.where(is_there[:, None], _sign(pull), codes)
@@ -284,7 +252,7 @@ class BSODH(OnlineHasher):
         return W
 
     def _project(self, X: Matrix) -> Matrix:
-        return (X if self.scale_ is None else self.scale_.map_rows(X)) @ self.W_
+        return X @ self.W_
 
 
 def _sign(values: NDArray[Any]) -> Codes:

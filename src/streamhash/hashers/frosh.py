@@ -1,7 +1,5 @@
 """FROSH: faster online sketching hashing (Chen, King, Lyu, UAI 2017)."""
 
-from typing import Any
-
 from streamhash.hashers._principal import PrincipalHasher
 from streamhash.hashers._sketch import (
     Doubles,
@@ -10,7 +8,7 @@ from streamhash.hashers._sketch import (
     PowerOfTwo,
 )
 from streamhash.hashers.sketchhash import SketchHash
-from streamhash.parameters import Choice, Maybe, Values, Whole
+from streamhash.parameters import Choice, Maybe, Values, Whole, parameter
 
 __all__ = ["FROSH"]
 
@@ -46,7 +44,7 @@ class FROSH(PrincipalHasher):
     guides : int or None, default=None
         Directions q of the sketch so far whose part in a chunk is gathered exactly, while the rest
         is mixed into l/2 − q rows; at most l/2 − 1. None: l/4. Published: 0, all is mixed.
-    rotation : "carried", "fixed" or "redraw", default="carried"
+    rotation : "carried", "fixed" or "released", default="carried"
         Drawn once, then each stage the one that keeps W nearest to what it was; the same matrix for
         ever; or a new one every stage. See SketchHash.
     normalize : bool, default=True
@@ -103,43 +101,18 @@ class FROSH(PrincipalHasher):
 
     reference = "Chen et al., UAI 2017"
     year = 2017
-    rules = {  # noqa: RUF012
-        **PrincipalHasher.rules,
-        "chunk_size": Maybe(PowerOfTwo(1)),
-        "guides": Maybe(Whole(0)),
-        "rotation": Choice("carried", "fixed", "redraw"),
-    }
-    search = {  # noqa: RUF012
-        "sketch_size": Values(None, 200, 300, 400),
-        "batch_size": Values(50, 100, 200, 500),
-        "rotation": Values("carried", "redraw"),
-        "guides": Values(None, 0),
-    }
     # Its own were never published: these are SketchHash's.
     settings = {  # noqa: RUF012
         data: {**values, "guides": 0} for data, values in SketchHash.settings.items()
     }
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        batch_size: int = 200,
-        sketch_size: int | None = None,
-        chunk_size: int | None = None,
-        guides: int | None = None,
-        rotation: str = "carried",
-        normalize: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.batch_size = batch_size
-        self.sketch_size = sketch_size
-        self.chunk_size = chunk_size
-        self.guides = guides
-        self.rotation = rotation
-        self.normalize = normalize
-        self.random_state = random_state
+    chunk_size: int | None = parameter(Maybe(PowerOfTwo(1)), default=None)
+    rotation: str = parameter(
+        Choice("carried", "fixed", "released"),
+        default="carried",
+        search=Values("carried", "released"),
+    )
+    guides: int | None = parameter(Maybe(Whole(0)), default=None, search=Values(None, 0))
 
     def _new_sketch(self, size: int) -> FrequentDirections:
         seed = int(self.random_.integers(2**63))

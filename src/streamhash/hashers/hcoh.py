@@ -1,16 +1,16 @@
 """HCOH: Hadamard codebook based online hashing (Lin et al., ACM MM 2018)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from streamhash.base import Matrix, OnlineHasher, new_generator
+from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator, random_directions
 from streamhash.classes import ClassTable
+from streamhash.features import CenterScale
 from streamhash.hashers._codebook import Codebook
-from streamhash.hashers._scaling import CenterScale
-from streamhash.hashers.lsh import random_directions
 from streamhash.kernels.learning.sequential import learn_one_by_one
-from streamhash.parameters import Choice, Number, Span, Whole
+from streamhash.parameters import Choice, Number, Span, Whole, parameter
 
 __all__ = ["HCOH"]
 
@@ -90,15 +90,7 @@ class HCOH(OnlineHasher):
 
     reference = "Lin et al., ACM MM 2018"
     year = 2018
-    rules = {  # noqa: RUF012
-        **OnlineHasher.rules,
-        "learning_rate": Number(above=0),
-        "n_classes": Whole(1),
-        "normalize": Choice(True, False),
-    }
-    search = {  # noqa: RUF012
-        "learning_rate": Span(0.02, 2),
-    }
+    one_by_one = True
     # Values of the authors' program.
     settings = {  # noqa: RUF012
         data: {"learning_rate": learning_rate, "n_classes": n_classes, "normalize": False}
@@ -109,38 +101,24 @@ class HCOH(OnlineHasher):
         )
     }
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        batch_size: int = 64,
-        learning_rate: float = 0.2,
-        n_classes: int = 1,
-        normalize: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.n_classes = n_classes
-        self.normalize = normalize
-        self.random_state = random_state
+    batch_size: int = parameter(Whole(1), default=64)
+    learning_rate: float = parameter(Number(above=0), default=0.2, search=Span(0.02, 2))
+    n_classes: int = parameter(Whole(1), default=1)
+    normalize: bool = parameter(Choice(True, False), default=True)
+
+    def _feature_parts(self, d: int) -> Sequence[StreamPart]:  # noqa: ARG002
+        return [CenterScale(scale="unit")] if self.normalize else []
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         self.random_ = new_generator(self.random_state)
         self.W_ = random_directions(X.shape[1], self.n_bits, self.random_)
         self.codebook_ = Codebook(self.n_bits, n_classes=self.n_classes)
         self.table_ = ClassTable()
-        self.scale_ = CenterScale(scale="unit") if self.normalize else None
 
     def _learn(self, X: Matrix, y: Any) -> None:
-        if self.scale_ is not None:
-            X = self.scale_.follow_rows(X)
         T = self.codebook_.targets(self.table_.number(y), self.random_)  # (n, k)
         # For each x: W ← W − η x ((f − t) ∘ (1 − f ∘ f))ᵀ, f = tanh(Wᵀx): gradient of ½ ‖f − t‖²
         self.W_, _ = learn_one_by_one(X, self.W_, T, "regression", self.learning_rate)
 
     def _project(self, X: Matrix) -> Matrix:
-        if self.scale_ is not None:
-            X = self.scale_.map_rows(X)
         return np.asarray(X @ self.W_)

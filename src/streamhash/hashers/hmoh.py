@@ -1,18 +1,17 @@
 """HMOH: Hadamard matrix guided online hashing (Lin et al., IJCV 2020)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.base import Matrix, OnlineHasher, new_generator
+from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator
 from streamhash.classes import ClassTable
-from streamhash.errors import InputError
+from streamhash.features import AnchorsRule, CenterScale, RadialMap
 from streamhash.hashers._codebook import Codebook
-from streamhash.hashers._radial import AnchorsRule, RadialMap
-from streamhash.hashers._scaling import CenterScale, unit_length
 from streamhash.kernels.learning.sequential import learn_one_by_one
-from streamhash.parameters import Choice, Maybe, Number, Span, Values, Whole
+from streamhash.parameters import Choice, Maybe, Number, Span, Values, Whole, parameter
 
 __all__ = ["HMOH"]
 
@@ -35,10 +34,12 @@ class HMOH(OnlineHasher):
     batch_size : int, default=64
         Rows handled at once; without effect on the result but for rounding. Instances are learned
         one after the other, as by the authors (n_t = 1).
-    kernel : int, None or array (m, d), default=1000
-        Kernel map on so many anchors, the first instances of the stream; or none. Rows given here
-        are the anchors: if they come from the whole data set, that is looking ahead, as the
-        authors' program does. Authors: None (CIFAR-10), 300 (MNIST), 800 (Places205).
+    n_anchors : int or None, default=1000
+        Kernel map on so many anchors, the first instances of the stream; or no kernel map. Authors:
+        None (CIFAR-10), 300 (MNIST), 800 (Places205).
+    anchors : array (m, d) or None, default=None
+        The anchors themselves, in place of the first ``n_anchors`` instances: if they come from the
+        whole data set, that is looking ahead, as the authors' program does.
     divisor : float, default=12.0
         The width η of the kernel exp(−‖x − a‖² / 2η) is the mean squared distance of two anchors
         divided by this. Authors: –, 6, 10.
@@ -119,96 +120,58 @@ class HMOH(OnlineHasher):
     multi_label = True
     reference = "Lin et al., IJCV 2020"
     year = 2020
+    one_by_one = True
     published_features = "raw"
-    rules = {  # noqa: RUF012
-        **OnlineHasher.rules,
-        "kernel": Maybe(AnchorsRule()),
-        "divisor": Number(above=0),
-        "rows": Choice("permuted", "natural"),
-        "weights": Choice("averaged", "last"),
-        "n_classes": Whole(1),
-        "normalize": Choice(True, False),
-    }
-    search = {  # noqa: RUF012
-        "kernel": Values(None, 300, 1000),
-        "divisor": Span(2, 30),
-        "rows": Values("permuted", "natural"),
-        "weights": Values("averaged", "last"),
-    }
     # Values of the authors' program.
     settings = {  # noqa: RUF012
         data: {
-            "kernel": kernel,
+            "n_anchors": n_anchors,
             "divisor": divisor,
             "rows": "natural",
             "n_classes": n_classes,
             "normalize": False,
         }
-        for data, kernel, divisor, n_classes in (
+        for data, n_anchors, divisor, n_classes in (
             ("cifar10", None, 6.0, 10),
             ("mnist", 300, 6.0, 10),
             ("places205", 800, 10.0, 205),
         )
     }
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        batch_size: int = 64,
-        kernel: Any = 1000,
-        divisor: float = 12.0,
-        rows: str = "permuted",
-        weights: str = "averaged",
-        n_classes: int = 1,
-        normalize: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.batch_size = batch_size
-        self.kernel = kernel
-        self.divisor = divisor
-        self.rows = rows
-        self.weights = weights
-        self.n_classes = n_classes
-        self.normalize = normalize
-        self.random_state = random_state
+    batch_size: int = parameter(Whole(1), default=64)
+    n_anchors: int | None = parameter(Maybe(Whole(1)), default=1000, search=Values(None, 300, 1000))
+    anchors: NDArray[Any] | None = parameter(Maybe(AnchorsRule()), default=None)
+    divisor: float = parameter(Number(above=0), default=12.0, search=Span(2, 30))
+    rows: str = parameter(
+        Choice("permuted", "natural"), default="permuted", search=Values("permuted", "natural")
+    )
+    weights: str = parameter(
+        Choice("averaged", "last"), default="averaged", search=Values("averaged", "last")
+    )
+    n_classes: int = parameter(Whole(1), default=1)
+    normalize: bool = parameter(Choice(True, False), default=True)
+
+    def _feature_parts(self, d: int) -> Sequence[StreamPart]:
+        parts: list[StreamPart] = []
+        if self.anchors is not None:
+            unit, width = self.normalize, self.divisor
+            parts = [RadialMap.on(self.anchors, d, "HMOH: anchors", unit=unit, divisor=width)]
+        elif self.n_anchors is not None:
+            parts = [RadialMap(self.n_anchors, divisor=self.divisor)]
+        if not self.normalize:
+            return parts
+        after = [CenterScale(scale="unit")] if parts else []
+        return [CenterScale(scale="unit"), *parts, *after]
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
-        self.parts_ = self._feature_parts(X.shape[1])
-        maps = [part.n_anchors for part in self.parts_ if isinstance(part, RadialMap)]
-        self.W_ = np.zeros((maps[0] if maps else X.shape[1], self.n_bits), np.float32)
+        self.W_ = np.zeros((X.shape[1], self.n_bits), np.float32)
         self.total_ = np.zeros(self.W_.shape)
         self.n_rounds_ = 0
         self.random_ = new_generator(self.random_state)
         self.codebook_ = Codebook(self.n_bits, kind=self.rows, n_classes=self.n_classes)
         self.table_ = ClassTable()
 
-    def _feature_parts(self, d: int) -> list[CenterScale | RadialMap]:
-        parts: list[CenterScale | RadialMap] = []
-        if self.normalize:
-            parts += [CenterScale(scale="unit")]
-        if isinstance(self.kernel, np.ndarray):
-            anchors = self.kernel.astype(np.float32)
-            if anchors.shape[1] != d:
-                raise InputError(
-                    f"HMOH: kernel has anchors of {anchors.shape[1]} features, X has {d}; pass "
-                    "rows of the same features."
-                )
-            if self.normalize:
-                anchors = unit_length(anchors - anchors.mean(axis=0))
-            given = RadialMap(len(anchors), divisor=self.divisor)
-            given.set_anchors(anchors)
-            parts += [given]
-        elif self.kernel is not None:
-            parts += [RadialMap(self.kernel, divisor=self.divisor)]
-        if self.normalize and self.kernel is not None:
-            parts += [CenterScale(scale="unit")]
-        return parts
-
     def _learn(self, X: Matrix, y: Any) -> None:
-        for part in self.parts_:
-            X = part.follow_rows(X)
         if y.ndim == 2:
             X, T = X[y.any(axis=1)], self._shared_targets(y[y.any(axis=1)])
         else:
@@ -233,8 +196,6 @@ class HMOH(OnlineHasher):
         return np.where(undecided, fill, np.sign(sums)).astype(np.float32)
 
     def _project(self, X: Matrix) -> Matrix:
-        for part in self.parts_:
-            X = part.map_rows(X)
         if self.weights == "last":
             return np.asarray(X @ self.W_)
         return np.asarray(X @ (self.total_ / max(self.n_rounds_, 1)).astype(np.float32))

@@ -7,7 +7,7 @@ import numpy as np
 from streamhash.base import Matrix
 from streamhash.hashers._principal import PrincipalHasher
 from streamhash.hashers._sketch import Doubles, polar
-from streamhash.parameters import Values, Whole
+from streamhash.parameters import Values, Whole, parameter
 
 __all__ = ["ITQ"]
 
@@ -95,42 +95,14 @@ class ITQ(PrincipalHasher):
 
     reference = "Gong and Lazebnik, CVPR 2011"
     year = 2011
-    rules = {  # noqa: RUF012
-        **PrincipalHasher.rules,
-        "sample_size": Whole(1),
-        "first_iterations": Whole(0),
-        "iterations": Whole(0),
-    }
-    search = {  # noqa: RUF012
-        "sketch_size": Values(None, 200, 300, 400),
-        "batch_size": Values(100, 200, 500),
-        "sample_size": Values(1000, 2000, 5000),
-        "iterations": Values(1, 2, 5),
-    }
     settings = {  # noqa: RUF012
         data: {"normalize": False} for data in ("cifar10", "mnist", "places205")
     }
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        batch_size: int = 200,
-        sketch_size: int | None = None,
-        sample_size: int = 2000,
-        first_iterations: int = 50,
-        iterations: int = 2,
-        normalize: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.batch_size = batch_size
-        self.sketch_size = sketch_size
-        self.sample_size = sample_size
-        self.first_iterations = first_iterations
-        self.iterations = iterations
-        self.normalize = normalize
-        self.random_state = random_state
+    batch_size: int = parameter(Whole(1), default=200, search=Values(100, 200, 500))
+    sample_size: int = parameter(Whole(1), default=2000, search=Values(1000, 2000, 5000))
+    first_iterations: int = parameter(Whole(0), default=50)
+    iterations: int = parameter(Whole(0), default=2, search=Values(1, 2, 5))
 
     def _start(self, X: Matrix, y: Any) -> None:
         super()._start(X, y)

@@ -1,20 +1,13 @@
 """LSH: random projections, the floor that every learned method is compared with."""
 
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
+from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator, random_directions
+from streamhash.features import CenterScale
+from streamhash.parameters import Choice, parameter
 
-from streamhash.base import Matrix, OnlineHasher, new_generator
-from streamhash.hashers._scaling import CenterScale
-
-__all__ = ["LSH", "random_directions"]
-
-
-def random_directions(d: int, k: int, random: np.random.Generator) -> Matrix:
-    """Draw k Gaussian directions of unit length, as the columns of W (d, k): the usual start."""
-    W = random.standard_normal((d, k))
-    W /= np.linalg.norm(W, axis=0)
-    return W.astype(np.float32)
+__all__ = ["LSH"]
 
 
 class LSH(OnlineHasher):
@@ -60,25 +53,16 @@ class LSH(OnlineHasher):
     year = 2002
     settings = {name: {"center": False} for name in ("cifar10", "mnist", "places205")}  # noqa: RUF012
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        batch_size: int = 200,
-        center: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.batch_size = batch_size
-        self.center = center
-        self.random_state = random_state
+    center: bool = parameter(Choice(True, False), default=True)
+
+    def _feature_parts(self, d: int) -> Sequence[StreamPart]:  # noqa: ARG002
+        return [CenterScale(scale=None)] if self.center else []
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         self.W_ = random_directions(X.shape[1], self.n_bits, new_generator(self.random_state))
-        self.scale_ = CenterScale(center=self.center, scale=None)
 
-    def _learn(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
-        self.scale_.learn_rows(X)
+    def _learn(self, X: Matrix, y: Any) -> None:
+        pass  # only the running centre is learned, and the base has done that
 
     def _project(self, X: Matrix) -> Matrix:
-        return self.scale_.map_rows(X) @ self.W_
+        return X @ self.W_

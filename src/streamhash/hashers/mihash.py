@@ -1,16 +1,16 @@
 """MIHash: online hashing with mutual information (Cakir et al., ICCV 2017)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from streamhash.base import Matrix, OnlineHasher, new_generator
+from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator, random_directions
 from streamhash.errors import InputError
-from streamhash.hashers._scaling import CenterScale
-from streamhash.hashers.lsh import random_directions
+from streamhash.features import CenterScale
 from streamhash.kernels.learning.information import information_steps
 from streamhash.labels import check_labels
-from streamhash.parameters import Choice, Number, Span, Values, Whole
+from streamhash.parameters import Choice, Number, Span, Values, Whole, parameter
 from streamhash.reservoir import Reservoir, neighbours
 
 __all__ = ["MIHash"]
@@ -107,23 +107,6 @@ class MIHash(OnlineHasher):
     multi_label = True
     reference = "Cakir et al., ICCV 2017"
     year = 2017
-    rules = {  # noqa: RUF012
-        **OnlineHasher.rules,
-        "reservoir_size": Whole(1),
-        "sharpness": Number(above=0),
-        "n_bins": Whole(1),
-        "learning_rate": Number(above=0),
-        "decay": Number(at_least=0),
-        "gradient": Choice("exact", "released"),
-        "normalize": Choice(True, False),
-    }
-    search = {  # noqa: RUF012
-        "learning_rate": Span(0.1, 10),
-        "sharpness": Span(2, 60),
-        "n_bins": Values(8, 16, 32, 64),
-        "reservoir_size": Values(200, 500, 1000),
-        "decay": Values(0, 1e-4, 1e-3),
-    }
     # The third author of SDOH's commands.
     settings = {  # noqa: RUF012
         data: {
@@ -137,37 +120,22 @@ class MIHash(OnlineHasher):
         for data, reservoir_size in (("cifar10", 1000), ("mnist", 1000), ("places205", 5000))
     }
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        batch_size: int = 64,
-        reservoir_size: int = 1000,
-        sharpness: float = 20.0,
-        n_bins: int = 16,
-        learning_rate: float = 1.0,
-        decay: float = 0.0,
-        gradient: str = "exact",
-        look_ahead: tuple[Any, Any] | None = None,
-        normalize: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.batch_size = batch_size
-        self.reservoir_size = reservoir_size
-        self.sharpness = sharpness
-        self.n_bins = n_bins
-        self.learning_rate = learning_rate
-        self.decay = decay
-        self.gradient = gradient
-        self.look_ahead = look_ahead
-        self.normalize = normalize
-        self.random_state = random_state
+    batch_size: int = parameter(Whole(1), default=64)
+    learning_rate: float = parameter(Number(above=0), default=1.0, search=Span(0.1, 10))
+    sharpness: float = parameter(Number(above=0), default=20.0, search=Span(2, 60))
+    n_bins: int = parameter(Whole(1), default=16, search=Values(8, 16, 32, 64))
+    reservoir_size: int = parameter(Whole(1), default=1000, search=Values(200, 500, 1000))
+    decay: float = parameter(Number(at_least=0), default=0.0, search=Values(0, 1e-4, 1e-3))
+    gradient: str = parameter(Choice("exact", "released"), default="exact")
+    look_ahead: tuple[Any, Any] | None = parameter(default=None)
+    normalize: bool = parameter(Choice(True, False), default=True)
+
+    def _feature_parts(self, d: int) -> Sequence[StreamPart]:  # noqa: ARG002
+        return [CenterScale(scale="unit")] if self.normalize else []
 
     def _start(self, X: Matrix, y: Any) -> None:
         random = new_generator(self.random_state)
         self.W_ = random_directions(X.shape[1], self.n_bits, random)
-        self.scale_ = CenterScale(scale="unit") if self.normalize else None
         self.reservoir_ = Reservoir(self.reservoir_size, random_state=int(random.integers(2**32)))
         self.reservoir_.start(X.shape[1])
         self.information_ = np.nan
@@ -189,13 +157,18 @@ class MIHash(OnlineHasher):
             )
         self.reservoir_.take(rows, labels)
 
-    def _learn(self, X: Matrix, y: Any) -> None:
-        sample = self.reservoir_
-        before, n_before, labels_before = sample.rows_, sample.n_filled_, sample.labels_
+    def _learn_stage(self, X: Matrix, y: Any) -> None:
+        rows = self._prepared(X)
+        if self.n_stages_ == 0:
+            self._start(rows, y)
+        sample = self.reservoir_  # keeps rows as they came, since the running mean moves on
+        before, n_before, labels_before = (
+            self._mapped(sample.rows_),
+            sample.n_filled_,
+            sample.labels_,
+        )
         slots = sample.take(X, y)  # (n,)  where each row goes after its own step
-        if self.scale_ is not None:
-            self.scale_.learn_rows(X)
-            before, X = self.scale_.map_rows(before), self.scale_.map_rows(X)
+        X = rows
         labels: Any = sample.numbered(y)
         if labels_before is None:
             labels_before = np.zeros((sample.size, *labels.shape[1:]), labels.dtype)
@@ -217,4 +190,4 @@ class MIHash(OnlineHasher):
         self.information_ = information
 
     def _project(self, X: Matrix) -> Matrix:
-        return (X if self.scale_ is None else self.scale_.map_rows(X)) @ self.W_
+        return X @ self.W_

@@ -1,22 +1,31 @@
 """OKH: online kernel hashing (Huang, Yang and Zheng, IJCAI 2013)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.base import Matrix, OnlineHasher, new_generator
-from streamhash.errors import InputError
-from streamhash.hashers._pairs import PairQueue, Share
-from streamhash.hashers._radial import RadialMap
-from streamhash.hashers._scaling import CenterScale, unit_length
-from streamhash.hashers.lsh import random_directions
+from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator, random_directions
+from streamhash.features import AnchorsRule, CenterScale, RadialMap
+from streamhash.hashers._pairs import PairQueue
 from streamhash.kernels.learning.pairwise_steps import learn_passive_pairs
-from streamhash.parameters import Choice, Number, Span, Values, Whole
+from streamhash.parameters import Choice, Maybe, Number, Span, Values, Whole, parameter
 
 __all__ = ["OKH"]
 
 BANDWIDTHS = ("mean", "released", "demo")
+
+
+class BandwidthRule:
+    """One of the bandwidths by name, or a number."""
+
+    def allows(self, value: Any) -> bool:
+        """Whether ``value`` keeps the rule."""
+        return Choice(*BANDWIDTHS).allows(value) or Number(above=0).allows(value)
+
+    def __str__(self) -> str:
+        return f"{Choice(*BANDWIDTHS)}, or {Number(above=0)}"
 
 
 class KernelFeatures(RadialMap):
@@ -30,11 +39,8 @@ class KernelFeatures(RadialMap):
         As in OKH.
     """
 
-    divisor = 1.0
-
-    def __init__(self, n_anchors: int = 300, *, bandwidth: str | float = "mean") -> None:
-        self.n_anchors = n_anchors
-        self.bandwidth = bandwidth
+    divisor: float = parameter(Number(above=0), default=1.0)
+    bandwidth: str | float = parameter(default="mean")
 
     def _inverse(self, counts: NDArray[Any], sums: NDArray[Any], squares: NDArray[Any]) -> Matrix:
         """1 / 2b for so many anchors with these sums."""
@@ -77,9 +83,11 @@ class OKH(OnlineHasher):
     margin : float, default=0.45
         Share α of the bits in which a dissimilar pair must differ; a similar one must in none.
         Authors: 0.3, 0.3, 0.7.
-    anchors : int or array (m, d), default=300
-        So many anchors, the first instances of the stream; or the anchors themselves: if they come
-        from the whole data set, that is looking ahead, as the released program does. Authors: 300.
+    n_anchors : int, default=300
+        Number of anchors m, the first instances of the stream. Authors: 300.
+    anchors : array (m, d) or None, default=None
+        The anchors themselves, in place of the first ``n_anchors`` instances: if they come from the
+        whole data set, that is looking ahead, as the released program does.
     bandwidth : "mean", "released", "demo" or float, default=0.1
         Width b of the kernel exp(−‖x − a‖² / 2b). With s the mean squared distance of two anchors:
         b = s; b = s², as the program of the comparisons has it; b = 0.9², as in the first
@@ -125,7 +133,7 @@ class OKH(OnlineHasher):
 
     1. Its update is an encrypted file: what it does beyond its parameters is not known.
     2. Anchors and bandwidth come from the stream's first instances and not from the whole training
-       set, unless ``anchors`` is an array; the bandwidth is taken from distances between anchors,
+       set, unless ``anchors`` are given; the bandwidth is taken from distances between anchors,
        not from 2,000 further rows.
     3. float32 instead of float64, blocks of pairs with the same outcome
        (``kernels/learning/pairwise_steps.py``).
@@ -148,48 +156,14 @@ class OKH(OnlineHasher):
     multi_label = True
     reference = "Huang et al., IJCAI 2013"
     year = 2013
+    one_by_one = True
 
-    class _Anchors:
-        """What ``anchors`` may be."""
-
-        def allows(self, value: Any) -> bool:
-            if isinstance(value, np.ndarray):
-                finite = value.ndim == 2 and value.dtype.kind in "fiu" and np.isfinite(value).all()
-                return bool(finite and len(value) > 0)
-            return Whole(1).allows(value)
-
-        def __str__(self) -> str:
-            return "a whole number from 1 up, or a finite array (anchors, features)"
-
-    class _Bandwidth:
-        """What ``bandwidth`` may be."""
-
-        def allows(self, value: Any) -> bool:
-            return Choice(*BANDWIDTHS).allows(value) or Number(above=0).allows(value)
-
-        def __str__(self) -> str:
-            return f"{Choice(*BANDWIDTHS)}, or {Number(above=0)}"
-
-    rules = {  # noqa: RUF012
-        **OnlineHasher.rules,
-        "aggressiveness": Number(above=0),
-        "margin": Share(),
-        "anchors": _Anchors(),
-        "bandwidth": _Bandwidth(),
-        "normalize": Choice(True, False),
-    }
-    search = {  # noqa: RUF012
-        "anchors": Values(300, 1000),
-        "aggressiveness": Span(0.001, 1),
-        "bandwidth": Span(0.02, 1),
-        "margin": Values(0.2, 0.3, 0.35, 0.4, 0.45, 0.5),
-    }
     # Values of the comparison's programs.
     settings = {  # noqa: RUF012
         data: {
             "aggressiveness": C,
             "margin": alpha,
-            "anchors": 300,
+            "n_anchors": 300,
             "bandwidth": "released",
             "normalize": False,
         }
@@ -200,55 +174,36 @@ class OKH(OnlineHasher):
         )
     }
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        batch_size: int = 64,
-        aggressiveness: float = 0.1,
-        margin: float = 0.45,
-        anchors: Any = 300,
-        bandwidth: str | float = 0.1,
-        normalize: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.batch_size = batch_size
-        self.aggressiveness = aggressiveness
-        self.margin = margin
-        self.anchors = anchors
-        self.bandwidth = bandwidth
-        self.normalize = normalize
-        self.random_state = random_state
+    batch_size: int = parameter(Whole(1), default=64)
+    n_anchors: int = parameter(Whole(1), default=300, search=Values(300, 1000))
+    anchors: NDArray[Any] | None = parameter(Maybe(AnchorsRule()), default=None)
+    aggressiveness: float = parameter(Number(above=0), default=0.1, search=Span(0.001, 1))
+    bandwidth: str | float = parameter(BandwidthRule(), default=0.1, search=Span(0.02, 1))
+    margin: float = parameter(
+        Number(at_least=0, at_most=1),
+        default=0.45,
+        search=Values(0.2, 0.3, 0.35, 0.4, 0.45, 0.5),
+    )
+    normalize: bool = parameter(Choice(True, False), default=True)
+
+    def _feature_parts(self, d: int) -> Sequence[StreamPart]:
+        if self.anchors is None:
+            kernel = KernelFeatures(self.n_anchors, bandwidth=self.bandwidth)
+        else:
+            kernel = KernelFeatures.on(
+                self.anchors, d, "OKH: anchors", unit=self.normalize, bandwidth=self.bandwidth
+            )
+        if not self.normalize:
+            return [kernel]
+        return [CenterScale(scale="unit"), kernel, CenterScale(scale="unit")]
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
-        kernel = self._kernel(X.shape[1])
-        self.parts_ = [kernel]
-        if self.normalize:
-            self.parts_ = [CenterScale(scale="unit"), kernel, CenterScale(scale="unit")]
         self.queue_ = PairQueue()
         random = new_generator(self.random_state)
-        self.W_ = random_directions(kernel.n_anchors + 1, self.n_bits, random)
+        self.W_ = random_directions(X.shape[1], self.n_bits, random)
         self.n_updates_ = 0
 
-    def _kernel(self, d: int) -> KernelFeatures:
-        if not isinstance(self.anchors, np.ndarray):
-            return KernelFeatures(self.anchors, bandwidth=self.bandwidth)
-        anchors = self.anchors.astype(np.float32)
-        if anchors.shape[1] != d:
-            raise InputError(
-                f"OKH: anchors has rows of {anchors.shape[1]} features, X has {d}; pass rows of "
-                "the same features."
-            )
-        if self.normalize:
-            anchors = unit_length(anchors - anchors.mean(axis=0))
-        kernel = KernelFeatures(len(anchors), bandwidth=self.bandwidth)
-        kernel.set_anchors(anchors)
-        return kernel
-
     def _learn(self, X: Matrix, y: Any) -> None:
-        for part in self.parts_:
-            X = part.follow_rows(X)
         Z, similar = self.queue_.pair(X, y, "OKH")  # (2 pairs, m + 1), (pairs,)
         # For each pair: W ← W + τ (z_i (g_i − h_i)ᵀ + z_j (g_j − h_j)ᵀ), h codes and g targets,
         # τ = min(C, ℓ / ‖·‖²)
@@ -258,6 +213,4 @@ class OKH(OnlineHasher):
         self.n_updates_ += n_active
 
     def _project(self, X: Matrix) -> Matrix:
-        for part in self.parts_:
-            X = part.map_rows(X)
         return np.asarray(X @ self.W_)

@@ -1,16 +1,16 @@
 """OSH: online supervised hashing (Cakir and Sclaroff, ICIP 2015)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from streamhash.base import Matrix, OnlineHasher, new_generator
+from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator, random_directions
 from streamhash.classes import ClassTable
+from streamhash.features import CenterScale
 from streamhash.hashers._codebook import Codebook
-from streamhash.hashers._scaling import CenterScale
-from streamhash.hashers.lsh import random_directions
 from streamhash.kernels.learning.sequential import learn_one_by_one
-from streamhash.parameters import Choice, Number, Span, Values
+from streamhash.parameters import Choice, Number, Span, Values, Whole, parameter
 
 __all__ = ["OSH"]
 
@@ -104,19 +104,7 @@ class OSH(OnlineHasher):
     multi_label = True
     reference = "Cakir and Sclaroff, ICIP 2015"
     year = 2015
-    rules = {  # noqa: RUF012
-        **OnlineHasher.rules,
-        "learning_rate": Number(above=0),
-        "loss": Choice("hinge", "boosting"),
-        "codewords": Choice("spread", "random"),
-        "state": Choice("kept", "released"),
-        "normalize": Choice(True, False),
-    }
-    search = {  # noqa: RUF012
-        "learning_rate": Span(0.005, 1),
-        "loss": Values("hinge", "boosting"),
-        "codewords": Values("spread", "random"),
-    }
+    one_by_one = True
     # Values of the authors' program, the state kept.
     settings = {  # noqa: RUF012
         data: {
@@ -128,37 +116,27 @@ class OSH(OnlineHasher):
         for data in ("cifar10", "mnist", "places205")
     }
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        batch_size: int = 64,
-        learning_rate: float = 0.1,
-        loss: str = "hinge",
-        codewords: str = "spread",
-        state: str = "kept",
-        normalize: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.loss = loss
-        self.codewords = codewords
-        self.state = state
-        self.normalize = normalize
-        self.random_state = random_state
+    batch_size: int = parameter(Whole(1), default=64)
+    learning_rate: float = parameter(Number(above=0), default=0.1, search=Span(0.005, 1))
+    loss: str = parameter(
+        Choice("hinge", "boosting"), default="hinge", search=Values("hinge", "boosting")
+    )
+    codewords: str = parameter(
+        Choice("spread", "random"), default="spread", search=Values("spread", "random")
+    )
+    state: str = parameter(Choice("kept", "released"), default="kept")
+    normalize: bool = parameter(Choice(True, False), default=True)
+
+    def _feature_parts(self, d: int) -> Sequence[StreamPart]:  # noqa: ARG002
+        return [CenterScale(scale="unit")] if self.normalize else []
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         self.random_ = new_generator(self.random_state)
         self.W_ = random_directions(X.shape[1], self.n_bits, self.random_)
         self.codebook_ = Codebook(self.n_bits, kind=self.codewords)
         self.table_ = ClassTable()
-        self.scale_ = CenterScale(scale="unit") if self.normalize else None
 
     def _learn(self, X: Matrix, y: Any) -> None:
-        if self.scale_ is not None:
-            X = self.scale_.follow_rows(X)
         if y.ndim == 2:  # one step a label, one after the other
             rows, columns = np.nonzero(y)
             X, places = X[rows], np.arange(len(rows)) - np.searchsorted(rows, rows)
@@ -171,6 +149,4 @@ class OSH(OnlineHasher):
         self.W_, _ = learn_one_by_one(X, self.W_, T, self.loss, self.learning_rate)
 
     def _project(self, X: Matrix) -> Matrix:
-        if self.scale_ is not None:
-            X = self.scale_.map_rows(X)
         return np.asarray(X @ self.W_)

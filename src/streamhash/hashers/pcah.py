@@ -1,12 +1,9 @@
 """PCAH: one bit for each principal direction, the plainest learned hash."""
 
-from typing import Any
-
 import numpy as np
 
 from streamhash.hashers._principal import PrincipalHasher
 from streamhash.hashers._sketch import Doubles
-from streamhash.parameters import Values
 
 __all__ = ["PCAH"]
 
@@ -73,25 +70,6 @@ class PCAH(PrincipalHasher):
     settings = {  # noqa: RUF012
         data: {"normalize": False} for data in ("cifar10", "mnist", "places205")
     }
-    search = {  # noqa: RUF012
-        "sketch_size": Values(None, 200, 300, 400),
-        "batch_size": Values(50, 100, 200, 500),
-    }
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        batch_size: int = 200,
-        sketch_size: int | None = None,
-        normalize: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.batch_size = batch_size
-        self.sketch_size = sketch_size
-        self.normalize = normalize
-        self.random_state = random_state
 
     def _turn(self, V: Doubles) -> Doubles:
         p = V.shape[1]

@@ -1,17 +1,16 @@
 """SDOH: similarity distribution based online hashing (Lin et al., ICCV 2019)."""
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from streamhash.base import Matrix, OnlineHasher, new_generator
-from streamhash.hashers._anchors import AnchorMap
-from streamhash.hashers._scaling import CenterScale
-from streamhash.hashers.lsh import random_directions
+from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator, random_directions
+from streamhash.features import AnchorMap, CenterScale
 from streamhash.kernels.learning.pairs import PairRule, count_similar, pair_gradient
 from streamhash.labels import group
-from streamhash.parameters import Choice, Maybe, Number, Span, Values, Whole
+from streamhash.parameters import Choice, Maybe, Number, Span, Values, Whole, parameter
 
 __all__ = ["SDOH"]
 
@@ -69,7 +68,7 @@ class SDOH(OnlineHasher):
     offset_rate : float, default=1/16
         Hash functions sgn(Wᵀx + c) instead of sgn(Wᵀx): learning rate of the offsets c beside that
         of W. 0 leaves them at zero: hyperplanes through the mean. Authors: 0.
-    kernel : int or None, default=None
+    n_anchors : int or None, default=None
         Map instances through so many RBF anchors first, taken from the stream's first instances.
     random_state : int, RandomState or None
         Seed of the first hash functions.
@@ -130,33 +129,6 @@ class SDOH(OnlineHasher):
     multi_label = True
     reference = "Lin et al., ICCV 2019"
     year = 2019
-    rules = {  # noqa: RUF012
-        **OnlineHasher.rules,
-        "learning_rate": Number(above=0),
-        "scale_step": Choice(True, False),
-        "sigma": Number(above=0),
-        "mu": Number(),
-        "balance": Maybe(Number(above=0)),
-        "similar_scale": Maybe(Number(above=0)),
-        "dissimilar_scale": Maybe(Number(above=0)),
-        "label_distribution": Choice("gaussian", "plain"),
-        "code_distribution": Choice("scaled", "plain"),
-        "gradient": Choice("exact", "released", "printed"),
-        "max_steps": Whole(1),
-        "tolerance": Maybe(Number()),
-        "normalize": Choice(True, False),
-        "offset_rate": Number(at_least=0),
-        "kernel": Maybe(Whole(1)),
-    }
-    search = {  # noqa: RUF012
-        "learning_rate": Span(0.05, 1),
-        "batch_size": Values(100, 200, 400),
-        "max_steps": Values(1, 3, 6, 10),
-        "sigma": Span(0.35, 0.8),
-        "balance": Values(0.25, 0.5, 1, 2),
-        "offset_rate": Values(0, 1 / 16, 1 / 4),
-        "kernel": Values(None, 1000),
-    }
     published_features = "raw"
     # Values of the third author's program, recorded there for 64 bits.
     settings = {  # noqa: RUF012
@@ -181,67 +153,38 @@ class SDOH(OnlineHasher):
         )
     }
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        batch_size: int = 200,
-        learning_rate: float = 0.25,
-        scale_step: bool = True,
-        sigma: float = 0.53,
-        mu: float = 1.0,
-        balance: float | None = 0.5,
-        similar_scale: float | None = None,
-        dissimilar_scale: float | None = None,
-        label_distribution: str = "gaussian",
-        code_distribution: str = "scaled",
-        gradient: str = "exact",
-        max_steps: int = 3,
-        tolerance: float | None = None,
-        normalize: bool = True,
-        offset_rate: float = 1 / 16,
-        kernel: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.scale_step = scale_step
-        self.sigma = sigma
-        self.mu = mu
-        self.balance = balance
-        self.similar_scale = similar_scale
-        self.dissimilar_scale = dissimilar_scale
-        self.label_distribution = label_distribution
-        self.code_distribution = code_distribution
-        self.gradient = gradient
-        self.max_steps = max_steps
-        self.tolerance = tolerance
-        self.normalize = normalize
-        self.offset_rate = offset_rate
-        self.kernel = kernel
-        self.random_state = random_state
+    learning_rate: float = parameter(Number(above=0), default=0.25, search=Span(0.05, 1))
+    batch_size: int = parameter(Whole(1), default=200, search=Values(100, 200, 400))
+    max_steps: int = parameter(Whole(1), default=3, search=Values(1, 3, 6, 10))
+    scale_step: bool = parameter(Choice(True, False), default=True)
+    sigma: float = parameter(Number(above=0), default=0.53, search=Span(0.35, 0.8))
+    mu: float = parameter(Number(), default=1.0)
+    balance: float | None = parameter(
+        Maybe(Number(above=0)), default=0.5, search=Values(0.25, 0.5, 1, 2)
+    )
+    similar_scale: float | None = parameter(Maybe(Number(above=0)), default=None)
+    dissimilar_scale: float | None = parameter(Maybe(Number(above=0)), default=None)
+    label_distribution: str = parameter(Choice("gaussian", "plain"), default="gaussian")
+    code_distribution: str = parameter(Choice("scaled", "plain"), default="scaled")
+    gradient: str = parameter(Choice("exact", "released", "printed"), default="exact")
+    tolerance: float | None = parameter(Maybe(Number()), default=None)
+    normalize: bool = parameter(Choice(True, False), default=True)
+    offset_rate: float = parameter(
+        Number(at_least=0), default=1 / 16, search=Values(0, 1 / 16, 1 / 4)
+    )
+    n_anchors: int | None = parameter(Maybe(Whole(1)), default=None, search=Values(None, 1000))
+
+    def _feature_parts(self, d: int) -> Sequence[StreamPart]:  # noqa: ARG002
+        anchors = [] if self.n_anchors is None else [AnchorMap(self.n_anchors)]
+        return [*anchors, CenterScale(scale="unit")] if self.normalize else anchors
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
-        self.parts_ = self._feature_parts()
-        width = X.shape[1] if self.kernel is None else self.kernel
-        self.W_ = random_directions(width, self.n_bits, new_generator(self.random_state))
+        self.W_ = random_directions(X.shape[1], self.n_bits, new_generator(self.random_state))
         self.offset_ = np.zeros(self.n_bits, np.float32)
         self.loss_ = np.nan
         self.n_steps_ = 0
 
-    def _feature_parts(self) -> list[CenterScale | AnchorMap]:
-        parts: list[CenterScale | AnchorMap] = []
-        if self.kernel is not None:
-            parts += [AnchorMap(self.kernel)]
-        if self.normalize:
-            parts += [CenterScale(scale="unit")]
-        return parts
-
     def _learn(self, X: Matrix, y: Any) -> None:
-        for part in self.parts_:
-            part.learn_rows(X)
-            X = part.map_rows(X)
         labels = group(y) if y.ndim == 1 else y.astype(np.float32)
         n_pairs = len(X) * (len(X) - 1)
         if n_pairs == 0:  # one instance has nothing to be compared with
@@ -304,6 +247,4 @@ class SDOH(OnlineHasher):
         return min(ratio, float(self.balance * np.sqrt(n_similar / n_dissimilar)))
 
     def _project(self, X: Matrix) -> Matrix:
-        for part in self.parts_:
-            X = part.map_rows(X)
         return X @ self.W_ + self.offset_

@@ -5,7 +5,7 @@ from typing import Any
 from streamhash.base import Matrix
 from streamhash.hashers._principal import PrincipalHasher
 from streamhash.hashers._sketch import Doubles
-from streamhash.parameters import Choice, Values
+from streamhash.parameters import Choice, Values, parameter
 
 __all__ = ["SketchHash"]
 
@@ -38,10 +38,10 @@ class SketchHash(PrincipalHasher):
         "released" forgets sketch, mean and count before every stage, as the released program does:
         the hash functions are then those of the last stage alone, and stay at random directions if
         no stage has more than k instances.
-    rotation : "carried", "fixed" or "redraw", default="carried"
+    rotation : "carried", "fixed" or "released", default="carried"
         "carried": drawn once, then each stage the one that keeps W nearest to what it was. "fixed":
         the matrix R itself stays, but signs and order of singular vectors may change under it.
-        "redraw": a new one every stage, as the released program does, so that no code outlives its
+        "released": a new one every stage, as in the released program, so that no code outlives its
         stage. Bits of MNIST that change in a stage, late in the stream at 32 bits: about 0.1, 0.5
         to 7, and 50 %; at the same quality.
     normalize : bool, default=True
@@ -74,7 +74,7 @@ class SketchHash(PrincipalHasher):
     Differences from the paper
 
     1. W is renewed only when the sketch has the rank for it, so code lengths above n_t work.
-    2. The rotation is drawn once and carried along; ``rotation="redraw"`` has a new one every
+    2. The rotation is drawn once and carried along; ``rotation="released"`` has a new one every
        stage.
     3. Until the first W: Gaussian directions, not uniform numbers.
     4. Features are normalised by default, and the sketch size follows the code length.
@@ -106,44 +106,21 @@ class SketchHash(PrincipalHasher):
 
     reference = "Leng et al., CVPR 2015"
     year = 2015
-    rules = {  # noqa: RUF012
-        **PrincipalHasher.rules,
-        "state": Choice("kept", "released"),
-        "rotation": Choice("carried", "fixed", "redraw"),
-    }
-    search = {  # noqa: RUF012
-        "sketch_size": Values(None, 200, 300, 400),
-        "batch_size": Values(50, 100, 200, 500),
-        "rotation": Values("carried", "redraw"),
-    }
     # The benchmark of Cakir et al. as run for SDOH's tables, but for the
     # state that its program loses: that is state="released".
     settings = {  # noqa: RUF012
-        data: {"batch_size": 50, "sketch_size": size, "rotation": "redraw", "normalize": False}
+        data: {"batch_size": 50, "sketch_size": size, "rotation": "released", "normalize": False}
         for data, size in (("cifar10", 200), ("mnist", 200), ("places205", 100))
     }
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        batch_size: int = 200,
-        sketch_size: int | None = None,
-        state: str = "kept",
-        rotation: str = "carried",
-        normalize: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.batch_size = batch_size
-        self.sketch_size = sketch_size
-        self.state = state
-        self.rotation = rotation
-        self.normalize = normalize
-        self.random_state = random_state
+    state: str = parameter(Choice("kept", "released"), default="kept")
+    rotation: str = parameter(
+        Choice("carried", "fixed", "released"),
+        default="carried",
+        search=Values("carried", "released"),
+    )
 
     def _learn(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
-        X = self._prepare(X)
         mean_of_W = self.mean_
         if self.state == "released":
             self._empty(X.shape[1])

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from streamhash.errors import FileError
+from streamhash.storage import new_parameters
 
 __all__ = [
     "ROWS_FILE",
@@ -100,8 +101,19 @@ def read_rows(path: Path) -> list[Row]:
                 f"{path}: line {number} is not a result row of streamhash; choose a folder whose "
                 f"{ROWS_FILE} was written by streamhash bench."
             )
-        rows.append({**LATER, **row})
+        rows.append({**LATER, **_by_new_names(row)})
     return rows
+
+
+def _by_new_names(row: Row) -> Row:
+    """Return a row of version 0.1 with its parameters as they are called now."""
+    method = str(row["method"])
+    parameters, changes = (
+        new_parameters(method, row.get(part) or {}) for part in ("parameters", "changes")
+    )
+    if method in ("hmoh", "okh"):
+        parameters = {"anchors": None, **parameters}  # came later
+    return {**row, "parameters": dict(sorted(parameters.items())), "changes": changes}
 
 
 def read_folder(folder: Path) -> list[Row]:
