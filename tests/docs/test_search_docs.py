@@ -1,13 +1,11 @@
 """docs/search.md: its examples run, and it leaves out no public name."""
 
 import doctest
-import re
 from pathlib import Path
 
 import pytest
 
 import streamhash.search as search
-from streamhash.search import ann_benchmarks
 from streamhash.threads import using_threads
 
 PAGE = Path(__file__).parents[2] / "docs" / "search.md"
@@ -26,8 +24,3 @@ def test_the_examples_run(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", [*search.__all__, "reverse_bits"])
 def test_every_public_name_is_explained(name):
     assert f"`{name}" in PAGE.read_text(encoding="utf-8")
-
-
-def test_the_configuration_names_classes_that_are_there():
-    (configuration,) = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert re.findall("constructor: (.*)", configuration) == sorted(ann_benchmarks.__all__)[::-1]

@@ -1,11 +1,21 @@
 """The adapters for ann-benchmarks, called as its runner calls them."""
 
+import doctest
+import re
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from streamhash import InputError, pack
-from streamhash.search.ann_benchmarks import StreamhashBuckets, StreamhashExact
 from streamhash.threads import using_threads
+
+FOLDER = Path(__file__).parents[2] / "examples" / "ann_benchmarks"
+spec = spec_from_file_location("ann_benchmarks_module", FOLDER / "module.py")
+module = module_from_spec(spec)
+spec.loader.exec_module(module)
+StreamhashBuckets, StreamhashExact = module.StreamhashBuckets, module.StreamhashExact
 
 
 def run_as_ann_benchmarks_does(algorithm, train, queries, count, groups):
@@ -73,3 +83,12 @@ def test_the_adapters_refuse_what_they_cannot_do():
         StreamhashExact("hamming").query([0, 1], 1)
     with pytest.raises(InputError, match="pass n_probe alone"):
         StreamhashBuckets("hamming").set_query_arguments(4, 5)
+
+
+def test_the_configuration_names_classes_that_are_there():
+    configuration = (FOLDER / "config.yml").read_text(encoding="utf-8")
+    assert re.findall("constructor: (.*)", configuration) == sorted(module.__all__)[::-1]
+
+
+def test_the_example_of_its_docstring_runs():
+    assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0

@@ -15,12 +15,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import streamhash.search
 from fuzzing import machine_settings
 from streamhash import FileError, HammingIndex, InputError, pack, storage
-from streamhash.kernels.hamming import scan
-from streamhash.search import shelf
+from streamhash.kernels.hamming import planes, scan
+from streamhash.search import code_store
 from streamhash.threads import set_threads
 
 FAR = 2147483647
-FEW = shelf.FEW
+UNTIDY_PLACES = code_store.UNTIDY_PLACES
 FILES = Path(__file__).parents[1] / "files"
 
 
@@ -51,7 +51,7 @@ class IndexAgainstDict(RuleBasedStateMachine):
 
     @initialize(n_bits=st.sampled_from([1, 3, 8, 12, 63, 65, 128, 256]), few=st.integers(0, 20))
     def start(self, n_bits, few):
-        shelf.FEW = few  # laid out anew often, or hardly ever
+        code_store.UNTIDY_PLACES = few  # laid out anew often, or hardly ever
         self.n_bits = n_bits
         self.index = HammingIndex(n_bits)
         self.model = {}
@@ -126,7 +126,7 @@ class IndexAgainstDict(RuleBasedStateMachine):
             self.index = HammingIndex.load(Path(folder) / "index", mmap=mapped)
 
     def teardown(self):
-        shelf.FEW = FEW
+        code_store.UNTIDY_PLACES = UNTIDY_PLACES
 
     @invariant()
     def holds_the_same(self):
@@ -333,16 +333,16 @@ def test_a_search_sees_all_of_a_replacement_or_nothing():
         assert set(np.diff(limits).tolist()) in ({0}, {n})
 
 
-def test_removing_and_replacing_copy_nothing_until_half_is_gone():
+def test_deleting_and_replacing_copy_nothing_until_half_is_gone():
     index = HammingIndex(64)
     index.add(None, np.zeros((1000, 8), np.uint8))
     index.add(None, np.zeros((100, 8), np.uint8))  # which makes room
-    planes = index._shelf.now.items.planes
+    planes = index._store.now.items.planes
     index.delete(range(300))
     index.replace(range(400, 450), np.ones((50, 8), np.uint8))
-    assert index._shelf.now.items.planes is planes
+    assert index._store.now.items.planes is planes
     index.delete(range(500, 700))
-    assert index._shelf.now.items.size == len(index) == 600
+    assert index._store.now.items.size == len(index) == 600
     assert list(index) == [*range(300, 500), *range(700, 1100)]
 
 
@@ -444,7 +444,7 @@ def test_a_mapped_index_answers_from_the_file_until_items_are_added(tmp_path):
     index.save(tmp_path / "index")
     before = (tmp_path / "index").read_bytes()
     mapped = HammingIndex.load(tmp_path / "index", mmap=True)
-    now = mapped._shelf.now.items
+    now = mapped._store.now.items
     for array in (now.planes, now.keys):
         assert mapped_from(array)
         assert array.ctypes.data % 64 == 0
@@ -677,3 +677,30 @@ def test_code_lengths_outside_the_range_are_refused(n_bits):
 def test_every_public_name_exists():
     for name in streamhash.search.__all__:
         assert hasattr(streamhash.search, name)
+
+
+def test_ids_are_told_without_building_codes(monkeypatch):
+    index = HammingIndex(4)
+    index.add([7, 3], codes_of([1, 2], 4))
+    monkeypatch.setattr("streamhash.search.index.from_planes", None)
+    assert index.ids.tolist() == list(index) == [3, 7]
+
+
+def test_contents_are_of_one_moment_and_read_once(monkeypatch):
+    index = HammingIndex(4)
+    index.add(None, codes_of([1, 2, 3], 4))
+    calls = []
+
+    def change_then_read(*arguments):
+        calls.append(arguments)
+        index.replace([0], codes_of([9], 4))
+        index.delete([1])
+        index.add([8], codes_of([8], 4))
+        return planes.from_planes(*arguments)
+
+    monkeypatch.setattr("streamhash.search.index.from_planes", change_then_read)
+    ids, codes = index.contents()
+    assert len(calls) == 1
+    assert ids.tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(codes, codes_of([1, 2, 3], 4))
+    assert index.ids.tolist() == [0, 2, 8]

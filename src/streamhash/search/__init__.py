@@ -1,7 +1,8 @@
 """Search by Hamming distance: exact, with ids of your own, while items come and go."""
 
 from streamhash.search.approximate import ApproximateIndex
-from streamhash.search.bridges import (
+from streamhash.search.index import HammingIndex
+from streamhash.search.interchange import (
     from_arrow,
     from_bit_strings,
     from_faiss,
@@ -13,7 +14,6 @@ from streamhash.search.bridges import (
     to_numpy,
     to_sentence_transformers,
 )
-from streamhash.search.index import HammingIndex
 
 __all__ = [
     "ApproximateIndex",

@@ -3,25 +3,23 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streamhash.codes import Codes, check_codes
+from streamhash.codes import Codes
 from streamhash.errors import InputError
 from streamhash.optional import import_optional
 from streamhash.parameters import Maybe, Rule, Whole, check_parameters
-from streamhash.search.bridges._contents import contents
 from streamhash.search.ids import MISSING, kind, to_bytes
-from streamhash.search.index import HammingIndex
+from streamhash.search.index import NO_DISTANCE, HammingIndex, check_width
 from streamhash.threads import get_threads
 
 __all__ = ["ApproximateIndex"]
 
-FAR = np.iinfo(np.int32).max
-MOST_BUCKETS = 1024  # the default's limit: more buckets take longer to make than they save
-PER_BUCKET = 256  # codes a bucket that k-means looks at, faiss's number too
+MAX_DEFAULT_BUCKETS = 1024  # more take longer to make than they save
+TRAINING_CODES_PER_BUCKET = 256  # that k-means looks at, faiss's number too
 
 
 class _Built(NamedTuple):
@@ -36,53 +34,45 @@ class ApproximateIndex:
     """The codes of a HammingIndex in buckets, of which a search looks into the nearest few.
 
     K-means on the codes finds the buckets (faiss's ``IndexBinaryIVF``), so this pays where codes
-    come in groups, as learned ones do, and are millions; docs/search.md has measurements.
-    The same codes and seed give the same buckets. It holds a copy of the codes as they were when
-    it was built; ask ``is_stale``, and call ``refresh`` when you have the seconds.
+    come in groups, as learned ones do, and are millions; docs/search.md has measurements. It holds
+    a copy of the codes as they were when it was made; ask ``is_stale``, and call ``refresh`` when
+    you have the seconds.
 
     What a row holds is in HammingIndex's order, with the true distances. What differs: items in
     buckets not looked into are missed; among the items at a row's last distance, any may be left
     out, not only those added last; and a row ends in distance 2147483647 and id -1 (None among
     strings) where its buckets hold fewer than ``k`` items, even if the index holds more.
 
-    Make one with ``ApproximateIndex.build(index)``.
+    Parameters
+    ----------
+    index : HammingIndex
+        Where the codes come from, now and at each ``refresh``.
+    n_buckets : int, optional
+        How many; by default the power of two next to the square root of the number of codes, 1024
+        at most.
+    n_probe : int
+        How many buckets a search looks into: more find more and take longer. It may be set anew.
+    random_state : int, optional
+        Of the k-means: the same codes and number give the same buckets.
     """
 
-    def __init__(self, index: HammingIndex, n_buckets: int | None, n_probe: int, seed: int) -> None:
-        values = {"n_buckets": n_buckets, "n_probe": n_probe, "seed": seed}
+    def __init__(
+        self,
+        index: HammingIndex,
+        n_buckets: int | None = None,
+        n_probe: int = 8,
+        random_state: int | None = None,
+    ) -> None:
+        values = {"n_buckets": n_buckets, "random_state": random_state}
         rules: dict[str, Rule] = {
             "n_buckets": Maybe(Whole(1)),
-            "n_probe": Whole(1),
-            "seed": Whole(0, 2**31 - 1),
+            "random_state": Maybe(Whole(0, 2**31 - 1)),
         }
         check_parameters("ApproximateIndex", values, rules)
-        self.index = index
-        self.n_buckets = n_buckets
-        self.seed = seed
-        self._n_probe = n_probe
+        self.index, self.n_buckets, self.random_state = index, n_buckets, random_state
         self._built = _Built(None, np.zeros(0, np.int64), b"")
-
-    @classmethod
-    def build(
-        cls, index: HammingIndex, n_buckets: int | None = None, n_probe: int = 8, seed: int = 0
-    ) -> Self:
-        """Make the buckets of an index.
-
-        Parameters
-        ----------
-        index : HammingIndex
-            Where the codes come from, now and at each ``refresh``.
-        n_buckets : int, optional
-            How many; by default the power of two next to the square root of the number of codes,
-            1024 at most.
-        n_probe : int
-            How many buckets a search looks into: more find more and take longer.
-        seed : int
-            Of the k-means.
-        """
-        result = cls(index, n_buckets, n_probe, seed)
-        result.refresh()
-        return result
+        self.n_probe = n_probe
+        self.refresh()
 
     def __len__(self) -> int:
         return len(self._built.ids)
@@ -92,46 +82,44 @@ class ApproximateIndex:
 
     @property
     def n_probe(self) -> int:
-        """How many buckets a search looks into; set it to change it."""
+        """How many buckets a search looks into."""
         return self._n_probe
 
     @n_probe.setter
     def n_probe(self, value: int) -> None:
         check_parameters("ApproximateIndex", {"n_probe": value}, {"n_probe": Whole(1)})
         self._n_probe = int(value)
-        self._set_probe(self._built.buckets)
 
     @property
     def is_stale(self) -> bool:
         """Whether the index holds other items now; reads all of its codes and ids to tell."""
-        return _mark(*contents(self.index)) != self._built.mark
+        return _mark(*self.index.contents()) != self._built.mark
 
     def refresh(self) -> bool:
         """Make the buckets anew if the index has changed, and say whether it has.
 
         Searches in other threads go on with the old buckets meanwhile.
         """
-        codes, ids = contents(self.index)
-        mark = _mark(codes, ids)
+        ids, codes = self.index.contents()
+        mark = _mark(ids, codes)
         if mark == self._built.mark:
             return False
-        buckets = self._make(codes) if len(codes) else None
-        self._set_probe(buckets)
-        self._built = _Built(buckets, ids, mark)
+        self._built = _Built(self._make(codes) if len(codes) else None, ids, mark)
         return True
 
     def search(self, codes: ArrayLike, k: int) -> tuple[NDArray[np.int32], NDArray[Any]]:
         """Find about the ``k`` nearest items of each query: distances and ids, (n_queries, k)."""
-        queries = self._check(codes)
+        queries = check_width(codes, self.index.n_bits, place="ApproximateIndex.search")
         check_parameters("ApproximateIndex.search", {"k": k}, {"k": Whole(1)})
         built = self._built
         shape = (len(queries), int(k))
         ids = np.full(shape, MISSING[kind(built.ids)], built.ids.dtype)
         if built.buckets is None:
-            return np.full(shape, FAR, np.int32), ids
+            return np.full(shape, NO_DISTANCE, np.int32), ids
         with _faiss_threads(import_optional("faiss", extra="faiss", place="ApproximateIndex")):
+            built.buckets.nprobe = min(self._n_probe, built.buckets.nlist)
             distances, places = built.buckets.search(queries, int(k))
-        # By distance, then by place, which is the order of ids; what is not there is FAR.
+        # By distance, then by place, which is the order of ids; what is not there comes last.
         order = np.argsort(distances * np.int64(len(built.ids)) + places, axis=1)
         distances = np.take_along_axis(distances, order, axis=1)
         places = np.take_along_axis(places, order, axis=1)
@@ -144,7 +132,7 @@ class ApproximateIndex:
     def _make(self, codes: Codes) -> Any:
         faiss = import_optional("faiss", extra="faiss", place="ApproximateIndex")
         n, n_bytes = codes.shape
-        n_buckets = self.n_buckets or min(2 ** round(np.log2(n) / 2), MOST_BUCKETS)
+        n_buckets = self.n_buckets or min(2 ** round(np.log2(n) / 2), MAX_DEFAULT_BUCKETS)
         if n_buckets > n:
             raise InputError(
                 f"ApproximateIndex: n_buckets={n_buckets} is more than the {n} codes of the index; "
@@ -152,32 +140,17 @@ class ApproximateIndex:
             )
         coarse = faiss.IndexBinaryFlat(8 * n_bytes)
         buckets = faiss.IndexBinaryIVF(coarse, 8 * n_bytes, n_buckets)
-        buckets.cp.seed = int(self.seed)
+        seed = self.random_state
+        buckets.cp.seed = int(np.random.default_rng().integers(2**31) if seed is None else seed)
         buckets.cp.min_points_per_centroid = 1  # few codes make poor buckets, but no warning
-        buckets.cp.max_points_per_centroid = PER_BUCKET
+        buckets.cp.max_points_per_centroid = TRAINING_CODES_PER_BUCKET
         with _faiss_threads(faiss):
             buckets.train(codes)
             buckets.add(codes)
         return buckets
 
-    def _set_probe(self, buckets: Any) -> None:
-        if buckets is not None:
-            buckets.nprobe = min(self._n_probe, buckets.nlist)
 
-    def _check(self, codes: ArrayLike) -> Codes:
-        n_bits = self.index.n_bits
-        place = "ApproximateIndex.search: codes"
-        queries = check_codes(codes, n_bits=n_bits, name=place)
-        n_spare = 8 * queries.shape[1] - n_bits
-        if (queries[:, -1] & ((1 << n_spare) - 1)).any():
-            raise InputError(
-                f"{place}: the last {n_spare} bits of a row, which fill up the last byte of "
-                f"{n_bits}-bit codes, must be zero; pass codes of {n_bits} bits."
-            )
-        return queries
-
-
-def _mark(codes: Codes, ids: NDArray[Any]) -> bytes:
+def _mark(ids: NDArray[Any], codes: Codes) -> bytes:
     """A digest of an index's contents: equal contents have equal ones."""
     digest = blake2b(kind(ids).encode(), digest_size=16)
     parts = to_bytes(ids) if kind(ids) == "strings" else {"ids": ids}

@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from streamhash import storage
 from streamhash.codes import Codes, check_codes, code_bytes
 from streamhash.errors import FileError, InputError
+from streamhash.kernels.hamming.planes import from_planes
 from streamhash.kernels.hamming.scan import nearest, within
 from streamhash.parameters import Whole, check_parameters
+from streamhash.search.code_store import CodeStore
 from streamhash.search.ids import (
     LARGEST,
     MISSING,
@@ -22,11 +24,22 @@ from streamhash.search.ids import (
     kind,
     to_bytes,
 )
-from streamhash.search.shelf import Shelf
 
-__all__ = ["HammingIndex"]
+__all__ = ["NO_DISTANCE", "HammingIndex", "check_width"]
 
-FAR = np.iinfo(np.int32).max  # the distance of an item that is not there, as in faiss
+NO_DISTANCE = np.iinfo(np.int32).max  # the distance of an item that is not there, as in faiss
+
+
+def check_width(codes: ArrayLike, n_bits: int, *, place: str) -> Codes:
+    """Return codes of ``n_bits`` whose last byte is filled up with zeros, or say what is wrong."""
+    rows = check_codes(codes, n_bits=n_bits, name=f"{place}: codes")
+    n_spare = 8 * rows.shape[1] - n_bits
+    if n_spare and (rows[:, -1] & ((1 << n_spare) - 1)).any():
+        raise InputError(
+            f"{place}: codes: the last {n_spare} bits of a row, which fill up the last byte of "
+            f"{n_bits}-bit codes, must be zero; pass codes of {n_bits} bits."
+        )
+    return rows
 
 
 class HammingIndex:
@@ -64,18 +77,22 @@ class HammingIndex:
     def __init__(self, n_bits: int) -> None:
         check_parameters("HammingIndex", {"n_bits": n_bits}, {"n_bits": Whole(1, 1024)})
         self.n_bits = int(n_bits)
-        self._shelf = Shelf(code_bytes(self.n_bits))
+        self._store = CodeStore(code_bytes(self.n_bits))
         self._next_id = 0
         self._writing = threading.Lock()
 
     # ------------------------------------------------------------------------------ what it holds
 
     def __len__(self) -> int:
-        return self._shelf.now.items.live
+        return self._store.now.items.live
 
     def __contains__(self, item: object) -> bool:
+        try:
+            ids = check_ids([item], place="")
+        except InputError:
+            return False
         with self._writing:
-            return self._shelf.holds(item)
+            return bool(self._store.find(ids)[0] >= 0)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.ids.tolist())
@@ -86,12 +103,19 @@ class HammingIndex:
     @property
     def ids(self) -> NDArray[Any]:
         """The ids: int64 from the lowest up, or objects (strings) in the order of adding."""
-        return self._shelf.now.in_order()[0]
+        now = self._store.now
+        return now.ids[now.positions()]
 
     @property
     def codes(self) -> Codes:
         """The packed codes in the order of ``ids``: (n, bytes)."""
-        return self._shelf.now.in_order()[1]
+        return self.contents()[1]
+
+    def contents(self) -> tuple[NDArray[Any], Codes]:
+        """Copies of the ids and their codes, both of one moment, while others change the index."""
+        now = self._store.now
+        positions = now.positions()
+        return now.ids[positions], from_planes(now.items.planes, positions)
 
     # ------------------------------------------------------------------------------------ changes
 
@@ -101,32 +125,32 @@ class HammingIndex:
         With None for ``ids``, they go on from the greatest whole number ever used here, from 0 at
         first.
         """
-        rows = self._rows(codes, "add")
+        rows = check_width(codes, self.n_bits, place="HammingIndex.add")
         with self._writing:
-            new = self._number(len(rows)) if ids is None else self._check_ids(ids, len(rows), "add")
-            found = self._shelf.find(new) if ids is not None else np.empty(0, np.int64)
-            if (found >= 0).any():
-                item = new[found >= 0].tolist()[0]
-                raise InputError(
-                    f"HammingIndex.add: id {item!r} is already in the index; change its code "
-                    "with replace."
-                )
-            if len(rows) == 0:
-                return
-            self._shelf.add(rows, new)
-            if kind(new) == "whole numbers":
+            if ids is None:
+                new = self._number(len(rows))
+            else:
+                new = self._check_ids(ids, len(rows), "add")
+                here = self._store.find(new) >= 0
+                if here.any():
+                    raise InputError(
+                        f"HammingIndex.add: id {new[here].tolist()[0]!r} is already in the index; "
+                        "change its code with replace."
+                    )
+            self._store.add(new, rows)
+            if len(new) and kind(new) == "whole numbers":
                 self._next_id = max(self._next_id, int(new.max()) + 1)
+
+    def replace(self, ids: Any, codes: ArrayLike) -> None:
+        """Give the items with these ids new codes (n, bytes)."""
+        rows = check_width(codes, self.n_bits, place="HammingIndex.replace")
+        with self._writing:
+            self._store.replace(*self._find(ids, len(rows), "replace"), rows)
 
     def delete(self, ids: Any) -> None:
         """Delete the items with these ids."""
         with self._writing:
-            self._shelf.remove(self._find(ids, None, "delete")[1])
-
-    def replace(self, ids: Any, codes: ArrayLike) -> None:
-        """Give the items with these ids new codes (n, bytes)."""
-        rows = self._rows(codes, "replace")
-        with self._writing:
-            self._shelf.replace(rows, *self._find(ids, len(rows), "replace"))
+            self._store.delete(self._find(ids, None, "delete")[1])
 
     # ------------------------------------------------------------------------------------- search
 
@@ -136,13 +160,13 @@ class HammingIndex:
         Where the index holds fewer than ``k`` items, rows end in distance 2147483647 and id -1
         (None among strings).
         """
-        queries = self._rows(codes, "search")
+        queries = check_width(codes, self.n_bits, place="HammingIndex.search")
         check_parameters("HammingIndex.search", {"k": k}, {"k": Whole(1)})
-        now = self._shelf.now
+        now = self._store.now
         found, positions = nearest(queries, now.items, int(k))
         if found.shape[1] == k:
             return found, now.ids[positions]
-        distances = np.full((len(queries), k), FAR, np.int32)
+        distances = np.full((len(queries), k), NO_DISTANCE, np.int32)
         ids = np.full((len(queries), k), MISSING[kind(now.ids)], now.ids.dtype)
         distances[:, : found.shape[1]] = found
         ids[:, : found.shape[1]] = now.ids[positions]
@@ -156,9 +180,9 @@ class HammingIndex:
         The items of query ``q`` stand from ``limits[q]`` up to ``limits[q + 1]``, nearest first.
         (faiss's radius is strict for binary indexes: its 3 is 2 here.)
         """
-        queries = self._rows(codes, "range_search")
+        queries = check_width(codes, self.n_bits, place="HammingIndex.range_search")
         check_parameters("HammingIndex.range_search", {"radius": radius}, {"radius": Whole(0)})
-        now = self._shelf.now
+        now = self._store.now
         limits, distances, positions = within(queries, now.items, int(radius))
         return limits, distances, now.ids[positions]
 
@@ -167,11 +191,11 @@ class HammingIndex:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to one file, whole or not at all; never pickled."""
         with self._writing:
-            now, next_id = self._shelf.now, self._next_id
-        tidy = now.tidy()
-        ids = to_bytes(tidy.ids) if kind(tidy.ids) == "strings" else {"ids": tidy.ids}
+            now, next_id = self._store.now, self._next_id
+        compact = now.compact()
+        ids = to_bytes(compact.ids) if kind(compact.ids) == "strings" else {"ids": compact.ids}
         header = {"n_bits": self.n_bits, "next_id": next_id}
-        storage.write(path, "index", header, {"planes": tidy.items.planes, **ids})
+        storage.write(path, "index", header, {"planes": compact.items.planes, **ids})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, mmap: bool = False) -> Self:
@@ -185,37 +209,26 @@ class HammingIndex:
         """
         header, arrays = storage.read(path, "index", mapped=("planes", "ids") if mmap else ())
         try:
-            index = cls(header["n_bits"])
+            self = cls(header["n_bits"])
             ids = arrays["ids"] if "ids" in arrays else check_ids(from_bytes(arrays), place="ids")
             if "codes" in arrays:  # written before codes were laid out in planes
-                index.add(ids, arrays["codes"])
+                self.add(ids, arrays["codes"])
             else:
-                index._shelf.take(arrays["planes"], ids, n_bits=index.n_bits, trust=mmap)
+                self._store.fill(arrays["planes"], ids, n_bits=self.n_bits, trust=mmap)
                 if len(ids) and kind(ids) == "whole numbers":
-                    index._next_id = int(ids[-1]) + 1
-            index._next_id = max(index._next_id, int(header["next_id"]))
+                    self._next_id = int(ids[-1]) + 1
+            self._next_id = max(self._next_id, int(header["next_id"]))
         except (InputError, KeyError, ValueError, TypeError) as error:
             raise FileError(
                 f"{os.fspath(path)}: the index in this file does not fit together ({error}); "
                 "save it again."
             ) from error
-        return index
+        return self
 
     # ------------------------------------------------------------------------------------ helpers
 
-    def _rows(self, codes: ArrayLike, method: str) -> Codes:
-        place = f"HammingIndex.{method}: codes"
-        packed = check_codes(codes, n_bits=self.n_bits, name=place)
-        n_spare = 8 * packed.shape[1] - self.n_bits
-        if (packed[:, -1] & ((1 << n_spare) - 1)).any():
-            raise InputError(
-                f"{place}: the last {n_spare} bits of a row, which fill up the last byte of "
-                f"{self.n_bits}-bit codes, must be zero; pass codes of {self.n_bits} bits."
-            )
-        return packed
-
     def _number(self, n: int) -> NDArray[np.int64]:
-        if len(self) and kind(self._shelf.now.ids) == "strings":
+        if len(self) and kind(self._store.now.ids) == "strings":
             raise InputError(
                 "HammingIndex.add: ids did not come, and this index has strings; pass one string "
                 "an item."
@@ -230,7 +243,7 @@ class HammingIndex:
         if n is not None and len(array) != n:
             raise InputError(f"{place}: {n} codes and {len(array)} ids came; pass one id a code.")
         check_once(array, place=place)
-        now = self._shelf.now.ids
+        now = self._store.now.ids
         if len(array) and len(self) and kind(array) != kind(now):
             raise InputError(
                 f"{place}: ids are {kind(array)}, those of this index are {kind(now)}; "
@@ -241,7 +254,7 @@ class HammingIndex:
     def _find(self, ids: Any, n: int | None, method: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return checked ids, and the positions of their items."""
         wanted = self._check_ids(ids, n, method)
-        positions = self._shelf.find(wanted)
+        positions = self._store.find(wanted)
         if (positions < 0).any():
             value = wanted[positions < 0].tolist()[0]
             raise InputError(

@@ -12,12 +12,12 @@ from streamhash import FileError, HammingIndex, InputError, MissingPartError, pa
 from streamhash.codes import reverse_bits
 from streamhash.optional import import_optional
 from streamhash.search import (
-    bridges,
     from_arrow,
     from_bit_strings,
     from_faiss,
     from_numpy,
     from_sentence_transformers,
+    interchange,
     to_arrow,
     to_bit_strings,
     to_faiss,
@@ -395,4 +395,4 @@ def test_a_missing_package_is_named_with_the_way_to_get_it(monkeypatch, part, ex
     assert str(error.value) == (
         f'{place} needs {part}, which is not installed; run pip install "streamhash[{extra}]".'
     )
-    assert place in bridges.__all__
+    assert place in interchange.__all__

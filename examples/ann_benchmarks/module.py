@@ -1,9 +1,8 @@
 """Our indexes as ann-benchmarks calls them: methods of its ``BaseANN``, on its Hamming data sets.
 
-ann-benchmarks (github.com/erikbern/ann-benchmarks) makes an object with the metric's name, calls
-``fit`` once, ``set_query_arguments`` for each group of a run, then ``query`` for each vector or
-``batch_query`` and ``get_batch_results`` for all, and ``done`` in the end. Nothing here needs it
-installed. docs/search.md shows the three files that plug this in.
+ann-benchmarks makes an object with the metric's name, calls ``fit`` once, ``set_query_arguments``
+for each group of a run, then ``query`` for each vector or ``batch_query`` and ``get_batch_results``
+for all, and ``done`` in the end. Nothing here needs it installed.
 """
 
 from typing import Any
@@ -11,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from streamhash import HammingIndex, InputError
 from streamhash.codes import Codes
-from streamhash.errors import InputError
-from streamhash.search.approximate import ApproximateIndex
-from streamhash.search.index import HammingIndex
+from streamhash.search import ApproximateIndex
 
 __all__ = ["StreamhashBuckets", "StreamhashExact"]
 
@@ -115,7 +113,7 @@ class StreamhashBuckets(StreamhashExact):
     metric, packed
         As above.
     n_buckets : int, optional
-        As for ``ApproximateIndex.build``.
+        As for ``ApproximateIndex``.
     """
 
     def __init__(self, metric: str, n_buckets: int | None = None, packed: bool = False) -> None:
@@ -135,4 +133,4 @@ class StreamhashBuckets(StreamhashExact):
         self.name = f"StreamhashBuckets(n_buckets={self.n_buckets}, n_probe={self.n_probe})"
 
     def _build(self, index: HammingIndex) -> ApproximateIndex:
-        return ApproximateIndex.build(index, n_buckets=self.n_buckets, n_probe=self.n_probe)
+        return ApproximateIndex(index, n_buckets=self.n_buckets, n_probe=self.n_probe)

@@ -1,0 +1,228 @@
+"""The arrays of an index: they grow, and searches go on reading them while others change them.
+
+What a search has seen of the arrays is never written again, so it needs no lock:
+
+- ``add`` writes to places beyond the size that the search took note of;
+- ``delete`` writes *when* an item was deleted; a search that began earlier still counts it in;
+- ``replace`` adds the new code under the same id and deletes the old one, in one moment.
+
+Places stand in the order of their keys (the whole-number ids; for strings, the order of adding) as
+far as ``ordered``; items added out of order and replaced ones stand behind, loose. When more than
+half of the places are loose or deleted, the arrays are made anew: on average that costs a change no
+more than its own size. While a search reads the old arrays, they live on.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamhash.codes import Codes
+from streamhash.kernels.hamming.planes import (
+    ITEMS_PER_BLOCK,
+    Planes,
+    from_planes,
+    n_blocks,
+    put,
+    to_planes,
+)
+from streamhash.kernels.hamming.scan import NOT_DELETED, Items
+from streamhash.search.ids import kind
+
+__all__ = ["CodeStore", "Snapshot"]
+
+Integers = NDArray[np.int64]
+
+UNTIDY_PLACES = 64  # so many loose or deleted places never matter
+
+
+class Snapshot(NamedTuple):
+    """What a search sees, or a save: one moment of the store."""
+
+    items: Items
+    ids: NDArray[Any]  # (capacity,) for whole numbers, the same array as the keys
+
+    def positions(self) -> Integers:
+        """Positions of the items, in the order of their keys."""
+        items = self.items
+        positions = np.arange(items.size)
+        if len(items.deleted):
+            positions = positions[items.deleted[: items.size] > items.moment]
+        if items.ordered < items.size:
+            positions = positions[np.argsort(items.keys[positions])]
+        return positions
+
+    def compact(self) -> "Snapshot":
+        """Copy to arrays without loose or deleted places."""
+        items = self.items
+        if items.live == items.ordered == items.size:
+            planes = items.planes[: n_blocks(items.size)].copy()
+            if items.size % ITEMS_PER_BLOCK:
+                planes[-1, :, items.size % ITEMS_PER_BLOCK :] = 0
+            keys, ids = items.keys[: items.size].copy(), self.ids[: items.size]
+        else:
+            positions = self.positions()
+            planes = to_planes(from_planes(items.planes, positions))
+            keys, ids = items.keys[positions], self.ids[positions]
+        return _snapshot(planes, keys, keys if kind(ids) == "whole numbers" else ids.copy())
+
+
+def _snapshot(planes: Planes, keys: Integers, ids: NDArray[Any]) -> Snapshot:
+    n = len(keys)
+    return Snapshot(Items(planes, keys, np.empty(0, np.int64), n, n, n, 0), ids)
+
+
+class CodeStore:
+    """Codes and their ids; its caller sees to it that only one thread changes it at a time."""
+
+    def __init__(self, n_bytes: int) -> None:
+        keys = np.empty(0, np.int64)
+        self.now = _snapshot(np.zeros((0, n_bytes, ITEMS_PER_BLOCK), np.uint8), keys, keys)
+        self._next_key = 0  # of strings
+        # Of strings: where each is (None: not looked up yet). Of whole numbers: the loose ones; the
+        # others are found by bisection, without a dict of them all.
+        self._places: dict[Any, int] | None = None
+
+    def find(self, ids: NDArray[Any]) -> Integers:
+        """Positions of the items with these ids; -1 where there is none."""
+        items = self.now.items
+        if len(ids) == 0 or kind(ids) != kind(self.now.ids):
+            return np.full(len(ids), -1, np.int64)
+        places = self._look_up()
+        if kind(ids) == "strings":
+            return np.array([places.get(value, -1) for value in ids.tolist()], np.int64)
+        positions = np.searchsorted(items.keys[: items.ordered], ids)
+        found = positions < items.ordered
+        inside = positions[found]
+        found[found] = items.keys[inside] == ids[found]
+        if len(items.deleted):
+            inside = positions[found]
+            found[found] = items.deleted[inside] == NOT_DELETED
+        positions[~found] = -1
+        if places:
+            for i in np.flatnonzero(~found):
+                positions[i] = places.get(int(ids[i]), -1)
+        return positions
+
+    def add(self, ids: NDArray[Any], codes: Codes) -> None:
+        """Add items under ids that are not here yet."""
+        keys = ids
+        if kind(ids) == "strings":
+            keys = np.arange(self._next_key, self._next_key + len(ids))
+            self._next_key += len(ids)
+        self._append(ids, keys, codes, np.empty(0, np.int64))
+
+    def delete(self, positions: Integers) -> None:
+        """Delete the items at these positions."""
+        if len(positions) == 0:
+            return
+        items = self.now.items
+        deleted = self._mark(positions)
+        if kind(self.now.ids) == "strings" or items.ordered < items.size:
+            places = self._look_up()
+            for item in self.now.ids[positions].tolist():
+                places.pop(item, None)
+        live = items.live - len(positions)
+        self._set(items._replace(deleted=deleted, live=live, moment=items.moment + 1))
+
+    def replace(self, ids: NDArray[Any], positions: Integers, codes: Codes) -> None:
+        """Give the items with these ids, which are at these positions, new codes."""
+        self._append(ids, self.now.items.keys[positions], codes, positions)
+
+    def fill(self, planes: Planes, ids: NDArray[Any], *, n_bits: int, trust: bool) -> None:
+        """Fill an empty store with the arrays of a compact snapshot, checked unless trusted."""
+        n, shape = len(ids), self.now.items.planes.shape
+        if planes.dtype != np.uint8 or planes.shape != (n_blocks(n), *shape[1:]):
+            raise ValueError(f"codes of shape {planes.shape} for {n} ids")
+        if kind(ids) == "strings":
+            keys, self._next_key = np.arange(n), n
+            if len(set(ids.tolist())) < n:
+                raise ValueError("equal ids")
+        else:
+            keys = ids
+            if ids.dtype != np.int64 or ids.ndim != 1:
+                raise ValueError(f"ids of type {ids.dtype}")
+            if not trust and n and (ids[0] < 0 or (ids[1:] <= ids[:-1]).any()):
+                raise ValueError("ids out of order")
+        if not trust and (planes[:, -1] & ((1 << (8 * shape[1] - n_bits)) - 1)).any():
+            raise ValueError(f"codes of more than {n_bits} bits")
+        self.now, self._places = _snapshot(planes, keys, ids), None
+
+    # ------------------------------------------------------------------------------------ helpers
+
+    def _look_up(self) -> dict[Any, int]:
+        if self._places is None:
+            strings = kind(self.now.ids) == "strings"
+            ids = self.now.ids[: self.now.items.size].tolist() if strings else []
+            self._places = {item: place for place, item in enumerate(ids)}
+        return self._places
+
+    def _append(self, ids: NDArray[Any], keys: Integers, codes: Codes, old: Integers) -> None:
+        """Add items, and delete those at the ``old`` positions in the same moment."""
+        if len(ids) == 0:
+            return
+        if (keys[1:] < keys[:-1]).any():
+            order = np.argsort(keys)
+            ids, keys, codes = ids[order], keys[order], codes[order]
+        self._make_room(len(ids), kind(ids))
+        items = self.now.items
+        first, size = items.size, items.size + len(ids)
+        put(codes, items.planes, first)
+        items.keys[first:size] = keys
+        self.now.ids[first:size] = ids
+        in_order = items.ordered == first and (first == 0 or keys[0] > items.keys[first - 1])
+        if kind(ids) == "strings" or not in_order:
+            self._look_up().update(zip(ids.tolist(), range(first, size), strict=True))
+        changed = items._replace(
+            deleted=self._mark(old) if len(old) else items.deleted,
+            size=size,
+            live=items.live + len(ids) - len(old),
+            ordered=size if in_order else items.ordered,
+            moment=items.moment + (len(old) > 0),
+        )
+        self._set(changed)
+
+    def _mark(self, positions: Integers) -> Integers:
+        """Note that the items at these positions are deleted from the next moment on."""
+        items = self.now.items
+        deleted = items.deleted
+        if len(deleted) == 0:
+            deleted = np.full(len(items.keys), NOT_DELETED, np.int64)
+        deleted[positions] = items.moment + 1
+        return deleted
+
+    def _make_room(self, n: int, new_kind: str) -> None:
+        """Have space for ``n`` more items of this kind of ids; what is mapped is copied."""
+        items, ids = self.now
+        if items.live == 0 and kind(ids) != new_kind:
+            keys = np.empty(0, np.int64)
+            ids = np.empty(0, object) if new_kind == "strings" else keys
+            self.now, self._places = _snapshot(items.planes[:0], keys, ids), None
+            items = self.now.items
+        size = items.size
+        if size + n <= len(items.keys):
+            return
+        capacity = ITEMS_PER_BLOCK * n_blocks(max(size + n, 2 * size))
+        keys = _larger(items.keys[:size], capacity)
+        planes = np.zeros((n_blocks(capacity), *items.planes.shape[1:]), np.uint8)
+        planes[: n_blocks(size)] = items.planes[: n_blocks(size)]
+        deleted = items.deleted
+        if len(deleted):
+            deleted = _larger(deleted[:size], capacity)
+            deleted[size:] = NOT_DELETED
+        ids = keys if new_kind == "whole numbers" else _larger(ids[:size], capacity)
+        self.now = Snapshot(items._replace(planes=planes, keys=keys, deleted=deleted), ids)
+
+    def _set(self, items: Items) -> None:
+        """Let searches see the change; make the arrays anew if more than half is untidy."""
+        now = self.now._replace(items=items)
+        untidy = (items.size - items.live) + (items.size - items.ordered)
+        if untidy > UNTIDY_PLACES and 2 * untidy > items.size:
+            now, self._places = now.compact(), None
+        self.now = now
+
+
+def _larger(array: NDArray[Any], capacity: int) -> NDArray[Any]:
+    larger = np.empty(capacity, array.dtype)
+    larger[: len(array)] = array
+    return larger
