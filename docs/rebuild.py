@@ -6,7 +6,7 @@
 A document holds a table between ``<!-- table: NAME -->`` and ``<!-- end -->``. Names: those of
 ``TABLES``, METHOD-mnist for a method beside the paper, experiment-NAME or experiment-NAME-SETTINGS
 for an experiment of the paper, verdict-NAME for whether its claims hold, and benchmark-NAME for
-what a benchmark printed.
+what a benchmark printed. The options in ``cli.md`` are those that the verbs have.
 """
 
 import math
@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from live_tables import alarm_table, draw_drift, drift_table, price_table
+from option_tables import with_options
 from streamhash.hashers import METHODS
 from streamhash.lab import (
     comparison_markdown,
@@ -262,6 +263,8 @@ def main() -> int:
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         before = path.read_text(encoding="utf-8")
         after = rebuilt(before)
+        if path.name == "cli.md":
+            after = with_options(after)
         if after != before:
             stale.append(str(path.relative_to(ROOT)))
             if "--check" not in sys.argv:

@@ -1,24 +1,18 @@
 """Documents that cannot rot: their examples run, their tables are those of the rows."""
 
 import doctest
-import os
 import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from pages import ROOT, blocks, commands, read_page, run_command
 from streamhash.hashers import METHODS
 
-ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = read_page("README.md")
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-
-
-def blocks(text, language):
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
 @pytest.fixture
@@ -28,7 +22,7 @@ def empty_folder(tmp_path, monkeypatch):
 
 
 def test_the_readme_example_prints_what_it_says(empty_folder):
-    (example,) = blocks(README, "python")
+    (example,) = blocks("README.md", "python")
     test = doctest.DocTestParser().get_doctest(example, {}, "README.md", "README.md", 0)
     assert len(test.examples) > 8
     report = []
@@ -37,31 +31,23 @@ def test_the_readme_example_prints_what_it_says(empty_folder):
     assert (empty_folder / "digits.streamhash").exists()
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_readme_run(empty_folder):
-    commands = [
-        line.removeprefix("$ ")
-        for block in blocks(README, "console")
-        for line in block.splitlines()
-        if line.startswith("$ ")
-    ]
-    assert len(commands) == 10
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    for command in commands:
-        done = subprocess.run(
-            command.split(), capture_output=True, text=True, env={**os.environ, "PATH": path}
-        )
-        assert done.returncode == 0, f"{command}: {done.stderr}"
-        assert done.stdout.strip()
+    shown = [command for command, _ in commands("README.md")]
+    assert len(shown) == 10
+    for command in shown:
+        assert run_command(command, empty_folder).strip(), command
     assert (empty_folder / "codes.npy").exists()
 
 
 def test_the_method_of_the_contributing_page_keeps_the_contract():
-    (example,) = blocks((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), "python")
+    (example,) = blocks("CONTRIBUTING.md", "python")
     names = {"__name__": "contributing"}
     exec(example, names)
     assert names["MeanSigns"].__mro__[1].__name__ == "OnlineHasher"
 
 
+@pytest.mark.slow
 def test_tables_are_those_of_the_rows():
     done = subprocess.run(
         [sys.executable, str(ROOT / "docs" / "rebuild.py"), "--check"],

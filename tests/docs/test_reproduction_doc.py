@@ -4,35 +4,25 @@ import re
 import shlex
 from contextlib import redirect_stdout
 from io import StringIO
-from pathlib import Path
 
 import numpy as np
 import pytest
 import typer
 
+import pages
 from streamhash.cli import app
 from streamhash.cli._values import choose_methods, parse_changes, split_numbers
 from streamhash.lab import experiment_names, plan_cell
 from streamhash.lab.datasets import DataSet, available
 
-ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+PAGE = pages.read_page("docs/reproduction.md")
+COMMANDS = [*pages.commands("docs/reproduction.md")]
 BENCH = typer.main.get_command(app).commands["bench"]
 SETTINGS = {"default": ["default"], "published": ["published"], "both": ["default", "published"]}
 
 
-def commands():
-    """Every command in a fence, with the lines that stand below it."""
-    for block in re.findall(r"^```console\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE):
-        first, *parts = re.split(r"^\$ ", block, flags=re.MULTILINE)
-        assert not first, f"a block does not begin with a command: {first}"
-        for part in parts:
-            command, _, printed = part.partition("\n")
-            yield command, printed
-
-
-PYTHON = [pair for pair in commands() if pair[0].startswith("python -c ")]
-SHELL = [pair for pair in commands() if pair[0].startswith("streamhash ")]
+PYTHON = [pair for pair in COMMANDS if pair[0].startswith("python -c ")]
+SHELL = [pair for pair in COMMANDS if pair[0].startswith("streamhash ")]
 
 
 def names(pairs):
@@ -41,7 +31,8 @@ def names(pairs):
 
 def test_every_fence_holds_commands_of_the_two_kinds():
     assert PAGE.count("```") == 2 * PAGE.count("```console\n")
-    assert len(PYTHON) + len(SHELL) == len([*commands()])
+    assert all(block.startswith("$ ") for block in pages.blocks("docs/reproduction.md", "console"))
+    assert len(PYTHON) + len(SHELL) == len(COMMANDS)
     assert len(PYTHON) > 20
     assert len(SHELL) > 20
 
@@ -51,7 +42,7 @@ def test_python_lines_print_what_the_page_says(command, printed, monkeypatch):
     python, option, code = shlex.split(command)
     assert (python, option) == ("python", "-c")
     assert not set('$`\\"') & set(code), "the shell would change this within double quotes"
-    monkeypatch.chdir(ROOT)
+    monkeypatch.chdir(pages.ROOT)
     out = StringIO()
     with redirect_stdout(out):  # in this process: imports and compiled kernels are shared
         exec(code, {"__name__": "__main__"})

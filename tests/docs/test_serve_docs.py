@@ -6,13 +6,13 @@ import shutil
 import subprocess
 import urllib.request
 from dataclasses import fields
-from pathlib import Path
 
 import pytest
 
+from pages import read_page
 from streamhash.service.limits import Limits
 
-DOCS = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
+DOCS = read_page("docs/service.md")
 
 
 @pytest.fixture(scope="module")

@@ -49,9 +49,10 @@ def create(
     bits: options.Bits = options.BITS,
     seed: options.Seed = 0,
     changes: options.Changes = None,
-    vectors: Annotated[str, Option(metavar="TYPE", help="float32 or float16.")] = "float32",
+    vectors: Annotated[str, Option(metavar="TYPE", help="Stored as float32, float16.")] = "float32",
     refresh: Annotated[
-        str, Option(metavar="WHEN", help="Refresh by gain, gain=BITS, every so many items, manual.")
+        str,
+        Option(metavar="WHEN", help="Refresh by: gain, gain=BITS, a number of items, manual."),
     ] = "gain",
     sample: Annotated[int, Option(metavar="N", help="Items on which the gain is measured.")] = 1000,
     backend: Annotated[
@@ -84,22 +85,21 @@ def create(
 def add(
     collection: Address,
     file: Annotated[
-        str,
-        Argument(metavar="FILE", help="Items: .jsonl .csv .parquet .npz .npy .mat, a data set, -."),
+        str, Argument(metavar="FILE", help="Items: a file, the name of a data set, or - (input).")
     ],
     format: Format = None,
     id_column: IdColumn = None,
     vector_column: VectorColumn = None,
     label_column: options.LabelColumn = None,
     metadata_columns: Annotated[
-        str | None, Option(metavar="NAMES", help="Columns of metadata, with commas.")
+        str | None, Option(metavar="NAMES", help="Columns to keep as metadata, with commas.")
     ] = None,
     labels: options.Labels = None,
     first_id: Annotated[
-        int | None, Option(metavar="N", min=0, help="Number items by row, from N on.")
+        int | None, Option(metavar="N", min=0, help="Number items without ids, from N on.")
     ] = None,
     existing: Annotated[
-        str, Option(metavar="WHAT", help="Items that are there: refuse, skip or replace.")
+        str, Option(metavar="WHAT", help="Items whose id is there: refuse, skip or replace.")
     ] = "refuse",
     batch: Batch = BATCH_SIZE,
 ) -> None:
@@ -109,10 +109,9 @@ def add(
     nothing. Standard input (-) is stored batch by batch as it comes. Items without ids are numbered
     on from those that are there. After a crash, the same command with --existing skip goes on.
     """
-    from streamhash.live import Collection
     from streamhash.live.load import add_from
 
-    with Collection.open(collection) as items, console.showing_progress("adding") as progress:
+    with _open(collection) as items, console.showing_progress("adding") as progress:
         read, stored = add_from(
             items,
             **_reading(file, format, id_column, vector_column, label_column, metadata_columns),
@@ -136,7 +135,7 @@ def add(
 def label(
     collection: Address,
     file: Annotated[
-        str | None, Argument(metavar="[FILE]", help="Ids and labels: .jsonl .csv .parquet .npz, -.")
+        str | None, Argument(metavar="[FILE]", help="Ids and labels: a file, or - (input).")
     ] = None,
     item: Item = None,
     label: Annotated[str | None, Option(metavar="LABEL", help="Its label.")] = None,
@@ -150,12 +149,11 @@ def label(
     A file is checked as a whole before anything is stored. An empty label takes the label away.
     """
     from streamhash.files import label_from_text
-    from streamhash.live import Collection
     from streamhash.live.load import label_from
 
     if (file is None) != (item is not None) or (item is None) != (label is None):
         raise InputError("label: pass a FILE with ids and labels, or --id ITEM --label LABEL.")
-    with Collection.open(collection) as items, console.showing_progress("labelling") as progress:
+    with _open(collection) as items, console.showing_progress("labelling") as progress:
         if item is not None:
             items.label(_ids(items, [item]), [label_from_text(str(label))])
             n = 1
@@ -177,14 +175,13 @@ def delete(
         list[str] | None, Argument(metavar="[ID]...", help="Ids of the items to delete.")
     ] = None,
     file: Annotated[
-        str | None, Option("--ids", metavar="FILE", help="A file with an id a line, or -.")
+        str | None, Option("--ids", metavar="FILE", help="A file with an id a line, or - (input).")
     ] = None,
 ) -> None:
     """Delete items, all of them or none.
 
     What was learned from them stays learned.
     """
-    from streamhash.live import Collection
 
     names = [*(ids or [])]
     if file is not None:
@@ -192,7 +189,7 @@ def delete(
         names += [line.strip() for line in text.splitlines() if line.strip()]
     if not names:
         raise InputError("delete: no ids came; pass some, or --ids FILE.")
-    with Collection.open(collection) as items:
+    with _open(collection) as items:
         items.delete(_ids(items, names))
         typer.echo(f"{len(names):,} items deleted; {len(items):,} are left.")
 
@@ -209,10 +206,9 @@ def get(
     """
     import json
 
-    from streamhash.live import Collection
     from streamhash.search import to_bit_strings
 
-    with Collection.open(collection, read_only=True) as items:
+    with _open(collection, read_only=True) as items:
         found = [
             {
                 "id": item.id,
@@ -239,7 +235,7 @@ def get(
 def search(
     collection: Address,
     queries: Annotated[
-        str | None, Argument(metavar="[QUERIES]", help="Vectors: a file as for add, or -.")
+        str | None, Argument(metavar="[QUERIES]", help="Vectors: a file as for add, or - (input).")
     ] = None,
     item: Item = None,
     k: options.Nearest = 10,
@@ -254,7 +250,6 @@ def search(
     Queries are named by their ids, or by their rows from 0. Another process may write meanwhile.
     """
     from streamhash.files import read_items
-    from streamhash.live import Collection
 
     if (queries is None) == (item is None):
         raise InputError("search: pass QUERIES, a file of vectors or -, or --id ITEM.")
@@ -264,7 +259,7 @@ def search(
         found = {"items": ids, "distances": distances, "labels": items.labels(ids)}
         answers.append({"query": query, **found})
 
-    with Collection.open(collection, read_only=True) as items:
+    with _open(collection, read_only=True) as items:
         if item is not None:  # the item itself is left out of its answer
             (asked,) = items.get(_ids(items, [item]))
             distances, ids = items.search(asked.vector[None], min(k + 1, len(items)))
@@ -296,10 +291,9 @@ def refresh(
     from multiprocessing import get_context
 
     from streamhash.cluster import cluster_executor
-    from streamhash.live import Collection
 
     with ExitStack() as stack:
-        items = stack.enter_context(Collection.open(collection))
+        items = stack.enter_context(_open(collection))
         progress = stack.enter_context(console.showing_progress("encoding"))
         executor: Executor | None = None
         if scheduler is not None:
@@ -326,9 +320,8 @@ def status(collection: Address, as_json: options.Json = False) -> None:
 
     Items, models, quality, whether a refresh is worth it, and the balance of the bits.
     """
-    from streamhash.live import Collection
 
-    with Collection.open(collection, read_only=True) as items:
+    with _open(collection, read_only=True) as items:
         facts = items.status()
     if as_json:
         console.print_json(facts)
@@ -354,23 +347,22 @@ def history(collection: Address, as_json: options.Json = False) -> None:
     """
     from datetime import datetime
 
-    from streamhash.live import Collection
-
-    with Collection.open(collection, read_only=True) as items:
+    with _open(collection, read_only=True) as items:
         happened = items.history()
     if as_json:
         console.print_json(happened._asdict())
         return
     rows = []
     for event in sorted([*happened.refreshes, *happened.drifts], key=lambda event: event["time"]):
-        date = datetime.fromtimestamp(event["time"]).astimezone()
-        row = [f"{date:%Y-%m-%d %H:%M:%S}", "drift found", f"{event['labelled']:,}", "", "", ""]
-        if "model" in event:
-            gain, flips = event["gain"], event["flips"]
-            row[1] = f"model {event['model']} serves"
-            row[3] = "" if gain is None else f"{gain:+.3f} bits"
-            row[4] = "" if flips is None else f"{flips:.1%}"
-            row[5] = f"{event['seconds']:.2f} s"
+        gain, flips, seconds = map(event.get, ("gain", "flips", "seconds"))
+        row = (
+            f"{datetime.fromtimestamp(event['time']).astimezone():%Y-%m-%d %H:%M:%S}",
+            f"model {event['model']} serves" if "model" in event else "drift found",
+            f"{event['labelled']:,}",
+            None if gain is None else f"{gain:+.3f} bits",
+            None if flips is None else f"{flips:.1%}",
+            None if seconds is None else f"{seconds:.2f} s",
+        )
         rows.append(row)
     numbers = ("labelled items", "gain", "bits changed", "took")
     console.print_table(("when", "what", *numbers), rows, numbers=numbers)
@@ -390,14 +382,19 @@ def export(
 
     They are written as they are at one moment; another process may write meanwhile.
     """
-    from streamhash.live import Collection
     from streamhash.live.export import NAMES
 
-    with Collection.open(collection, read_only=True) as items:
+    with _open(collection, read_only=True) as items:
         n = items.export(to, vectors=vectors)
         is_named = Path(to).suffix.lower() == ".faiss" and items.id_kind == "strings"
     beside = f" Their ids are in {to}{NAMES}." if is_named else ""
     typer.echo(f"{n:,} items are in {to}.{beside}")
+
+
+def _open(address: str, *, read_only: bool = False) -> "Collection":
+    from streamhash.live import Collection
+
+    return Collection.open(address, read_only=read_only)
 
 
 def _reading(
