@@ -155,7 +155,9 @@ def look_only(planes: Planes, queries: Queries, times: int) -> np.uint64:
     for _ in range(times):
         for q in range(0, len(codes), QUERIES_PER_GROUP):
             for block in range(len(planes)):
-                some |= look(planes, codes, tables, block, q, limits, 0, out, 0, masks)
+                some |= look(
+                    QUERIES_PER_GROUP, planes, codes, tables, block, q, limits, 0, out, masks
+                )
     return some
 
 

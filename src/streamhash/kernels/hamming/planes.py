@@ -35,7 +35,6 @@ __all__ = [
     "first_bit",
     "from_planes",
     "look",
-    "look_once",
     "measure",
     "n_blocks",
     "plain_distances",
@@ -111,22 +110,16 @@ def as_queries(codes: Codes) -> Queries:
 # -------------------------------------------------------------------------------- single numbers
 
 
-def _count_ones(_: Any, word: Any) -> Any:
-    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
+def _on_word(result: Any, emit: Callable[[Any, Any], Any]) -> Any:
+    def operation(_: Any, word: Any) -> Any:
+        return result(word), lambda _, builder, __, arguments: emit(builder, arguments[0])
 
-    return types.uint64(word), generate
-
-
-def _count_zeros(_: Any, word: Any) -> Any:
-    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(word), generate
+    return intrinsic(operation)
 
 
-bits_in: Any = intrinsic(_count_ones)
-first_bit: Any = intrinsic(_count_zeros)  # place of the lowest bit of a number that is not zero
+bits_in = _on_word(types.uint64, lambda builder, word: builder.ctpop(word))
+# The place of the lowest bit of a number that is not zero.
+first_bit = _on_word(types.int64, lambda builder, word: builder.cttz(word, ir.IntType(1)(1)))
 
 # --------------------------------------------------------------------------- vectors of 64 bytes
 
@@ -219,11 +212,25 @@ class _Block:
             cgutils.create_struct_proxy(kind)(context, builder, value=value)  # type: ignore[no-untyped-call]
             for kind, value in zip(kinds[:3], arguments[:3], strict=True)
         )
+        block, q = arguments[3:5]
         self.n_bytes = cgutils.unpack_tuple(builder, planes.shape, 3)[1]  # type: ignore[no-untyped-call]
-        self.block, self.q = arguments[3], arguments[4]
-        self.planes = builder.gep(planes.data, [self._times(self.block, ITEMS_PER_BLOCK)])
-        self.codes = builder.gep(codes.data, [self._times(self.q, 1)])
-        self.tables = builder.gep(tables.data, [self._times(self.q, 32)])
+        self.planes = builder.gep(planes.data, [self._times(block, ITEMS_PER_BLOCK)])
+        self.codes = builder.gep(codes.data, [self._times(q, 1)])
+        self.tables = builder.gep(tables.data, [self._times(q, 32)])
+
+    def measure(self, n_queries: int, out: Any, near: Callable[[list[Any]], Any]) -> None:
+        """Write all distances to ``out``, if ``near`` says of them that any is of use."""
+        builder = self.builder
+        fits = builder.icmp_signed("<=", self.n_bytes, _I64(_SHORT_BYTES))
+        with builder.if_else(fits) as (short, long):
+            with short:
+                sums = self.sums(n_queries, _I64(0), self.n_bytes)
+                with builder.if_then(near(sums), likely=False):
+                    for g, total in enumerate(sums):
+                        place = builder.gep(out, [_I64(ITEMS_PER_BLOCK * g)])
+                        _store(builder, builder.zext(total, _SHORTS), place)
+            with long:
+                near(self.long_sums(n_queries, out))
 
     def _times(self, n: Any, size: int) -> Any:
         return self.builder.mul(self.builder.mul(n, self.n_bytes), _I64(size))
@@ -269,74 +276,75 @@ def _pointer(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return cgutils.create_struct_proxy(kind)(context, builder, value=value).data  # type: ignore[no-untyped-call]
 
 
-def _make_look(n_queries: int, *, compare: bool = True) -> Any:
-    """Make the code of ``look``; without comparing, all distances are written to ``out``."""
+def _emit_look(
+    _: Any,
+    group: Any,  # noqa: ARG001
+    planes: Any,
+    codes: Any,
+    tables: Any,
+    block: Any,  # noqa: ARG001
+    q: Any,  # noqa: ARG001
+    limits: Any,
+    at: Any,  # noqa: ARG001
+    out: Any,
+    masks: Any,
+) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        measured = _Block(context, builder, signature.args[1:], arguments[1:])
+        limits, out, masks = (
+            _pointer(context, builder, signature.args[i], arguments[i]) for i in (6, 8, 9)
+        )
+        result = cgutils.alloca_once(builder, _I64)  # type: ignore[no-untyped-call]
 
-    def look(
-        _: Any,
-        planes: Any,
-        codes: Any,
-        tables: Any,
-        block: Any,  # noqa: ARG001
-        q: Any,  # noqa: ARG001
-        limits: Any,
-        at: Any,  # noqa: ARG001
-        out: Any,
-        first: Any,  # noqa: ARG001
-        masks: Any,
-    ) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            measured = _Block(context, builder, signature.args, arguments)
-            limits, out, masks = (
-                _pointer(context, builder, signature.args[i], arguments[i]) for i in (5, 7, 9)
-            )
-            out = builder.gep(out, [arguments[8]])
-            result = cgutils.alloca_once(builder, _I64)  # type: ignore[no-untyped-call]
+        def near(sums: list[Any]) -> Any:
+            some = _I64(0)
+            for g, total in enumerate(sums):
+                limit = builder.load(builder.gep(limits, [builder.add(arguments[7], _I64(g))]))
+                limit = builder.trunc(limit, _I8) if total.type == _BYTES else limit
+                nearer = builder.icmp_unsigned("<", total, _fill(builder, limit))
+                mask = builder.bitcast(nearer, _I64)
+                builder.store(mask, builder.gep(masks, [_I64(g)]))
+                some = builder.or_(some, mask)
+            builder.store(some, result)
+            return builder.icmp_unsigned("!=", some, _I64(0))
 
-            def near(sums: list[Any], kind: Any) -> Any:
-                """Store a mask of what is near for each query; whether any is not empty."""
-                some = _I64(0)
-                for g, total in enumerate(sums if compare else []):
-                    limit = builder.load(builder.gep(limits, [builder.add(arguments[6], _I64(g))]))
-                    limit = _fill(builder, builder.trunc(limit, kind) if kind is _I8 else limit)
-                    mask = builder.bitcast(builder.icmp_unsigned("<", total, limit), _I64)
-                    builder.store(mask, builder.gep(masks, [_I64(g)]))
-                    some = builder.or_(some, mask)
-                builder.store(some, result)
-                return builder.icmp_unsigned("!=", some, _I64(0))
+        full = builder.icmp_signed("==", arguments[0], _I64(QUERIES_PER_GROUP))
+        with builder.if_else(full) as (whole_group, one_query):
+            with whole_group:
+                measured.measure(QUERIES_PER_GROUP, out, near)
+            with one_query:
+                measured.measure(1, out, near)
+        return builder.load(result)
 
-            def write(sums: list[Any]) -> None:
-                for g, total in enumerate(sums):
-                    place = builder.gep(out, [_I64(ITEMS_PER_BLOCK * g)])
-                    _store(builder, builder.zext(total, _SHORTS), place)
-
-            fits = builder.icmp_signed("<=", measured.n_bytes, _I64(_SHORT_BYTES))
-            with builder.if_else(fits) as (short, long):
-                with short:
-                    sums = measured.sums(n_queries, _I64(0), measured.n_bytes)
-                    some = near(sums, _I8)
-                    if compare:
-                        with builder.if_then(some, likely=False):
-                            write(sums)
-                    else:
-                        write(sums)
-                with long:
-                    near(measured.long_sums(n_queries, out), _I16)
-            return builder.load(result)
-
-        n = types.int64
-        return types.uint64(planes, codes, tables, n, n, limits, n, out, n, masks), generate
-
-    return intrinsic(look)
+    n = types.int64
+    return types.uint64(n, planes, codes, tables, n, n, limits, n, out, masks), generate
 
 
-# look(planes, codes, tables, block, q, limits, at, out, first, masks): whether any item of a block
-# is nearer than limits[at] to query q, limits[at + 1] to query q + 1 and so on, for
-# QUERIES_PER_GROUP queries (look_once: for one); which, as bits of masks; and if any is, all
-# distances in out, from first on.
-look: Any = _make_look(QUERIES_PER_GROUP)
-look_once: Any = _make_look(1)
-_measure_block: Any = _make_look(1, compare=False)
+def _emit_measure(
+    _: Any,
+    planes: Any,
+    codes: Any,
+    tables: Any,
+    block: Any,  # noqa: ARG001
+    q: Any,  # noqa: ARG001
+    out: Any,
+    first: Any,  # noqa: ARG001
+) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        out = _pointer(context, builder, signature.args[5], arguments[5])
+        measured = _Block(context, builder, signature.args, arguments)
+        measured.measure(1, builder.gep(out, [arguments[6]]), lambda _: ir.IntType(1)(1))
+        return context.get_dummy_value()
+
+    n = types.int64
+    return types.void(planes, codes, tables, n, n, out, n), generate
+
+
+# look(group, planes, codes, tables, block, q, limits, at, out, masks): whether any item of a block
+# is nearer than limits[at] to query q, limits[at + 1] to query q + 1 and so on, for a group of
+# QUERIES_PER_GROUP queries, or of one; which, as bits of masks; if any is, all distances in out.
+look: Any = intrinsic(_emit_look)
+_measure_block: Any = intrinsic(_emit_measure)
 
 
 @kernel
@@ -344,10 +352,9 @@ def measure(
     queries: Queries, q: int, planes: Planes, first: int, n: int, distances: Distances
 ) -> None:
     """Distances of query ``q`` from the items of the ``n`` blocks after block ``first``."""
-    codes, tables, unused = queries.codes, queries.tables, distances
+    codes, tables = queries.codes, queries.tables
     for i in range(n):
-        to = ITEMS_PER_BLOCK * i
-        _measure_block(planes, codes, tables, first + i, q, unused, 0, distances, to, unused)
+        _measure_block(planes, codes, tables, first + i, q, distances, ITEMS_PER_BLOCK * i)
 
 
 def plain_distances(codes: Codes, planes: Planes, n: int) -> Iterator[NDArray[np.int64]]:

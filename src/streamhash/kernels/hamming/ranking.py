@@ -26,6 +26,7 @@ from streamhash.kernels.hamming.planes import (
     Queries,
     as_queries,
     first_bit,
+    look,
     measure,
     plain_distances,
     to_planes,
@@ -35,7 +36,6 @@ from streamhash.kernels.hamming.scan import (
     QUERIES_PER_BATCH,
     Items,
     in_use,
-    look_at,
     nearest,
     sort_by_key,
 )
@@ -314,7 +314,7 @@ def _count_near(pairs: _Pairs, start: int, limits: Distances, counts: Counts) ->
         while q < stop:
             group = QUERIES_PER_GROUP if stop - q >= QUERIES_PER_GROUP else 1
             for block in range(chunk, min(chunk + BLOCKS_PER_CHUNK, len(planes))):
-                if look_at(group, planes, codes, tables, block, q, limits, 0, out, masks) == 0:
+                if look(group, planes, codes, tables, block, q, limits, 0, out, masks) == 0:
                     continue
                 for g in range(group):
                     mask = masks[g] & in_use(n_items, block)

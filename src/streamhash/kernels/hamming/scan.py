@@ -36,7 +36,6 @@ from streamhash.kernels.hamming.planes import (
     bits_in,
     first_bit,
     look,
-    look_once,
     plain_distances,
 )
 from streamhash.threads import get_threads, run_blocks
@@ -47,7 +46,6 @@ __all__ = [
     "QUERIES_PER_BATCH",
     "Items",
     "in_use",
-    "look_at",
     "nearest",
     "plain_nearest",
     "plain_within",
@@ -121,27 +119,6 @@ def in_use(size: int, block: int) -> np.uint64:
     return ~np.uint64(0) if n >= ITEMS_PER_BLOCK else (ONE << np.uint64(n)) - ONE
 
 
-@part
-def look_at(
-    group: int,
-    planes: Planes,
-    codes: Codes,
-    tables: NDArray[np.uint8],
-    block: int,
-    q: int,
-    limits: Distances,
-    at: int,
-    out: Distances,
-    masks: Packed,
-) -> np.uint64:
-    """Do as ``look`` does for a full group of queries, as ``look_once`` for a group of one."""
-    if group == QUERIES_PER_GROUP:
-        some: np.uint64 = look(planes, codes, tables, block, q, limits, at, out, 0, masks)
-    else:
-        some = look_once(planes, codes, tables, block, q, limits, at, out, 0, masks)
-    return some
-
-
 # ----------------------------------------------------------------------------------------- nearest
 
 
@@ -158,53 +135,47 @@ def nearest(codes: Codes, items: Items, k: int) -> tuple[Counts, Integers]:
     codes = np.array(codes, order="C")  # a read-only array would be another type to the kernels
     batches = _batches(len(codes))
     ranges = _item_ranges(items.size, len(batches))
+
+    def search(batch: Batch) -> None:
+        start, stop = batch
+        kept = np.empty((len(ranges), stop - start, min(2 * k + 256, items.size)), np.uint64)
+        n_kept = np.zeros(kept.shape[:2], np.int64)
+        asked, found = codes[start:stop], (distances[start:stop], positions[start:stop])
+        run_blocks(
+            lambda r: _search_range(asked, items, k, *ranges[r], r, kept, n_kept, *found),
+            range(len(ranges)),
+        )
+        if len(ranges) > 1:
+            _arrange_batch(kept, n_kept, items, *found)
+
     if len(ranges) == 1:
-        run_blocks(lambda batch: _search(codes, items, k, *batch, distances, positions), batches)
-        return distances, positions
-    for start, stop in batches:  # the threads share the items of one batch after the other
-        kept, n_kept = _room(len(ranges), stop - start, k, items.size)
-
-        def collect(r: int) -> None:
-            rows = codes[start:stop]  # noqa: B023
-            _collect_range(rows, items, k, *ranges[r], kept[r], n_kept[r])  # noqa: B023
-
-        run_blocks(collect, range(len(ranges)))
-        _arrange_batch(kept, n_kept, items, distances[start:stop], positions[start:stop])
+        run_blocks(search, batches)
+    else:  # the threads share the items of one batch after the other
+        for batch in batches:
+            search(batch)
     return distances, positions
 
 
 @kernel
-def _search(
+def _search_range(
     codes: Codes,
     items: Items,
     k: int,
-    start: int,
-    stop: int,
+    first: int,
+    last: int,
+    r: int,
+    all_kept: Packed,
+    all_n_kept: Integers,
     distances: Counts,
     positions: Integers,
 ) -> None:
-    """Search all items for the codes from ``start`` to ``stop``."""
+    """Keep the nearest ``k`` at least, of the items in the blocks from ``first`` to ``last``.
+
+    If there are no other ranges, put them in order at once.
+    """
     # A bare 0 is a type of its own, for which kernels would be compiled once more.
-    kept, n_kept = _room(np.int64(1), stop - start, k, items.size)
-    n_blocks = (items.size + ITEMS_PER_BLOCK - 1) // ITEMS_PER_BLOCK
-    _collect_range(codes[start:stop], items, k, np.int64(0), n_blocks, kept[0], n_kept[0])
-    _arrange_batch(kept, n_kept, items, distances[start:stop], positions[start:stop])
-
-
-@kernel
-def _room(n_ranges: Whole, n_queries: Whole, k: Whole, n_items: Whole) -> tuple[Packed, Integers]:
-    """Space for candidates, and for their numbers."""
-    kept = np.empty((n_ranges, n_queries, min(2 * k + 256, n_items)), np.uint64)
-    return kept, np.zeros((n_ranges, n_queries), np.int64)
-
-
-@kernel
-def _collect_range(
-    codes: Codes, items: Items, k: Whole, first: Whole, last: Whole, kept: Packed, n_kept: Integers
-) -> None:
-    """Keep the nearest ``k`` at least, of the items in the blocks from ``first`` to ``last``."""
     none, one, stride = np.int64(0), np.int64(1), np.int64(SAMPLE_STRIDE)
-    queries = as_queries(codes)
+    queries, kept, n_kept = as_queries(codes), all_kept[r], all_n_kept[r]
     n, top = len(codes), 8 * codes.shape[1] + 1
     share = k // SAMPLE_STRIDE + 1
     enough = share + 3 * np.int64(np.sqrt(share)) + 3  # of the sample: farther than the k-th of all
@@ -223,6 +194,8 @@ def _collect_range(
             n_kept[q] = 0
             alone = _begin(kept[q : q + 1], n_kept[q : q + 1], np.full(1, top, np.int64), top)
             _collect(queries, q, items, first, last, one, k, alone)
+    if len(all_kept) == 1:
+        _arrange_batch(all_kept, all_n_kept, items, distances, positions)
 
 
 @kernel
@@ -261,7 +234,7 @@ def _collect(
             group = QUERIES_PER_GROUP if n - q >= QUERIES_PER_GROUP else 1
             for block in range(chunk, min(chunk + BLOCKS_PER_CHUNK * stride, last), stride):
                 at = q if ITEMS_PER_BLOCK * (block + 1) <= ordered else n + q
-                if look_at(group, planes, codes, tables, block, q, limits, at, out, masks) == 0:
+                if look(group, planes, codes, tables, block, q, limits, at, out, masks) == 0:
                     continue
                 for g in range(group):
                     mask = masks[g] & in_use(size, block)
@@ -393,7 +366,7 @@ def _gather(
         while q < n:
             group = QUERIES_PER_GROUP if n - q >= QUERIES_PER_GROUP else 1
             for block in range(chunk, min(chunk + BLOCKS_PER_CHUNK, last)):
-                if look_at(group, planes, codes, tables, block, q, limits, q, out, masks) == 0:
+                if look(group, planes, codes, tables, block, q, limits, q, out, masks) == 0:
                     continue
                 for g in range(group):
                     mask = masks[g] & in_use(size, block)
