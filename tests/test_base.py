@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -16,11 +15,8 @@ import streamhash
 from streamhash import (
     LSH,
     SDOH,
-    AnchorMap,
-    CenterScale,
     InputError,
     NotStartedError,
-    StreamPipeline,
 )
 from streamhash.threads import get_threads, set_threads
 
@@ -155,57 +151,6 @@ def test_the_random_state_may_be_any_source_of_seeds():
     first, second = (LSH(8, random_state=np.random.RandomState(7)).fit(X).W_ for _ in range(2))
     assert np.array_equal(first, second)
     assert not np.array_equal(LSH(8).fit(X).W_, LSH(8).fit(X).W_)
-
-
-def test_a_pipeline_is_its_parts_in_a_row():
-    parts = [CenterScale(scale="unit"), AnchorMap(20)]
-    model = StreamPipeline(parts, SDOH(n_bits=8, batch_size=100, random_state=0)).fit(X, Y)
-    assert not hasattr(parts[0], "mean_")
-    scale, anchors, hasher = (clone(part) for part in (*parts, model.hasher))
-    for start in range(0, 300, 100):
-        rows = slice(start, start + 100)
-        mapped = scale.partial_fit(X[rows]).transform(X[rows])
-        mapped = anchors.partial_fit(mapped).transform(mapped)
-        hasher.partial_fit(mapped, Y[rows])
-    expected = hasher.transform(anchors.transform(scale.transform(X)))
-    assert np.array_equal(model.transform(X), expected)
-
-
-def test_a_pipeline_refuses_what_cannot_stream():
-    with pytest.raises(InputError, match="does not learn from a stream; use CenterScale"):
-        StreamPipeline([StandardScaler()], LSH(8)).fit(X)
-    with pytest.raises(InputError, match="is not a hasher; pass one such as SDOH"):
-        StreamPipeline([CenterScale()], StandardScaler()).fit(X)
-
-
-def test_centre_and_scale_are_those_of_all_rows_so_far():
-    part = CenterScale()
-    for start in range(0, 300, 70):
-        part.partial_fit(X[start : start + 70])
-    rows = X.astype(np.float64)
-    np.testing.assert_allclose(part.mean_, rows.mean(axis=0), atol=1e-12)
-    spread = np.square(rows - rows.mean(axis=0)).sum(axis=1).mean()
-    assert part.spread_ == pytest.approx(spread)
-    np.testing.assert_allclose(
-        part.transform(X), (rows - rows.mean(axis=0)) / spread**0.5, atol=1e-6
-    )
-
-
-def test_unit_length_leaves_zero_rows():
-    rows = np.array([[3.0, 4.0], [0.0, 0.0]], np.float32)
-    part = CenterScale(center=False, scale="unit").fit(rows)
-    assert part.transform(rows).tolist() == [[np.float32(0.6), np.float32(0.8)], [0, 0]]
-
-
-def test_anchors_are_the_first_rows_and_do_not_move():
-    part = AnchorMap(100).partial_fit(X[:60])
-    assert not part.transform(X[:5])[:, 60:].any()
-    part.partial_fit(X[60:200]).partial_fit(X[200:])
-    assert np.array_equal(part.anchors_, X[:100])
-    directions = X - X[:100].mean(axis=0)
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    distances = ((directions[:, None] - directions[None, :100]) ** 2).sum(axis=2)
-    np.testing.assert_allclose(part.transform(X), np.exp(-distances / part.bandwidth), atol=1e-5)
 
 
 def test_the_public_surface_is_what_all_says():

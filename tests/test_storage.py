@@ -198,5 +198,18 @@ def test_files_of_every_version_load(path):
     assert np.median(abs(model.project(then["X"]) - then["after"])) < 1e-3
 
 
+def test_old_names_are_read_as_the_new_ones():
+    kernel = streamhash.load(next(path for path in OLD_FILES if path.stem == "v1-sdoh_kernel"))
+    assert kernel.n_anchors == 30
+    assert [type(part).__name__ for part in kernel.parts_] == ["AnchorMap", "CenterScale"]
+    for path in OLD_FILES:
+        model = streamhash.load(path)
+        assert isinstance(model.parts_, list)
+        assert not hasattr(model, "scale_")
+    assert storage.new_parameters("SketchHash", {"rotation": "redraw"}) == {"rotation": "released"}
+    anchors = np.ones((3, 2))
+    assert storage.new_parameters("HMOH", {"kernel": anchors}) == {"anchors": anchors}
+
+
 def test_there_are_old_files():
     assert {path.stem.split("-")[0] for path in OLD_FILES} >= {"v1"}

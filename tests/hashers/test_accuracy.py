@@ -3,6 +3,7 @@
 import pytest
 
 from data import need_data
+from streamhash.hashers import METHODS
 from streamhash.lab import run_cell
 
 
@@ -12,6 +13,35 @@ def final_map(method, data, n_bits, **choices):
     return row["metrics"]["map"]
 
 
+# On data that scikit-learn brings along: means of three seeds are about 0.03 above.
+@pytest.mark.parametrize(
+    ("method", "at_least"),
+    [
+        ("sdoh", 0.88),
+        ("bsodh", 0.86),
+        ("hmoh", 0.96),
+        ("hcoh", 0.82),
+        ("mihash", 0.81),
+        ("osh", 0.81),
+        ("adapthash", 0.44),
+        ("okh", 0.78),
+        ("frosh", 0.51),
+        ("sketchhash", 0.51),
+        ("itq", 0.62),
+        ("pcah", 0.28),
+        ("lsh", 0.46),
+    ],
+)
+def test_defaults_reach_their_figures_on_digits(method, at_least):
+    assert final_map(method, "digits", 32) >= at_least
+
+
+def test_every_method_has_a_figure_on_digits():
+    (mark,) = test_defaults_reach_their_figures_on_digits.pytestmark
+    assert [method for method, _ in mark.args[1]] == list(METHODS)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "n_bits", "choices", "at_least"),
     [
@@ -22,7 +52,6 @@ def final_map(method, data, n_bits, **choices):
         ("cifar10-features", 32, {}, 0.65),
         ("miniplaces-features", 32, {}, 0.08),
         ("miniplaces-features", 128, {}, 0.105),
-        ("digits", 32, {}, 0.85),
     ],
     ids=str,
 )
@@ -31,6 +60,7 @@ def test_sdoh_reaches_its_figures(data, n_bits, choices, at_least):
 
 
 # A single seed may lie below the mean of three that the documents show.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "changes", "low", "high"),
     [
@@ -54,6 +84,7 @@ def test_published_settings_stay_near_the_originals(method, changes, low, high):
     assert low <= reached <= high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "at_least"),
     [("bsodh", 0.74), ("hmoh", 0.90), ("hcoh", 0.73), ("mihash", 0.74), ("osh", 0.72)],

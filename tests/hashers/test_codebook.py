@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 
-from streamhash import CenterScale
-from streamhash.features import RadialMap
 from streamhash.hashers._codebook import Codebook, hadamard_row
 
 HADAMARD = ("permuted", "natural")
@@ -85,55 +83,3 @@ def test_spread_codewords_are_farther_apart_than_random_ones():
 def test_no_class_takes_no_target():
     book = Codebook(8)
     assert book.targets(np.zeros(0, np.int32), np.random.default_rng(0)).shape == (0, 8)
-
-
-@pytest.mark.parametrize("scale", ["rms", "unit", None])
-@pytest.mark.parametrize("center", [True, False])
-def test_following_rows_is_learning_and_mapping_them_one_by_one(center, scale):
-    X = (np.random.default_rng(0).standard_normal((40, 6)) + 3).astype(np.float32)
-    slow, quick = (CenterScale(center=center, scale=scale) for _ in range(2))
-    expected = []
-    for i in range(len(X)):
-        slow.learn_rows(X[i : i + 1])
-        expected.append(slow.map_rows(X[i : i + 1])[0])
-    got = np.concatenate([quick.follow_rows(X[start : start + 15]) for start in (0, 15, 30)])
-    np.testing.assert_allclose(got[1:], expected[1:], atol=2e-6)
-    np.testing.assert_allclose(quick.mean_, slow.mean_, atol=1e-12)
-    assert quick.n_rows_ == 40
-
-
-def squared_distances(A, B):
-    return ((A[:, None].astype(float) - B[None]) ** 2).sum(axis=2)
-
-
-def test_the_width_follows_the_anchors_distances():
-    X = (np.random.default_rng(0).standard_normal((60, 5)) + 20).astype(np.float32)
-    part = RadialMap(30, divisor=6)
-    part.learn_rows(X)
-    D = squared_distances(X[:30], X[:30])
-    eta = D.sum() / (30 * 29) / 6
-    expected = np.exp(-squared_distances(X, X[:30]) / (2 * eta))
-    np.testing.assert_allclose(part.map_rows(X), expected, atol=1e-5)
-    before = part.anchors_
-    part.learn_rows(X[30:])
-    assert part.anchors_ is before
-
-
-@pytest.mark.parametrize("size", [1, 7, 30, 60])
-def test_each_row_is_mapped_by_the_anchors_that_have_come(size):
-    X = np.random.default_rng(1).standard_normal((60, 5)).astype(np.float32)
-    part = RadialMap(20, divisor=3)
-    got = np.concatenate([part.follow_rows(X[i : i + size]) for i in range(0, 60, size)])
-    for i in (0, 1, 5, 19, 20, 59):
-        there = X[: min(i + 1, 20)]
-        n = len(there)
-        eta = squared_distances(there, there).sum() / max(n * (n - 1), 1) / 3
-        expected = np.zeros(20)
-        expected[:n] = np.exp(-squared_distances(X[i : i + 1], there)[0] / (2 * (eta or 1)))
-        np.testing.assert_allclose(got[i], expected, atol=1e-5)
-
-
-def test_equal_anchors_have_no_width_and_all_rows_look_alike():
-    part = RadialMap(4)
-    part.learn_rows(np.full((4, 3), 2.5, np.float32))
-    assert part.map_rows(np.ones((2, 3), np.float32)).tolist() == [[1.0] * 4] * 2

@@ -1,6 +1,9 @@
 """Every method through every shared check, and through scikit-learn's own."""
 
+import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from streamhash import (
@@ -12,13 +15,16 @@ from streamhash import (
     SDOH,
     AnchorMap,
     CenterScale,
+    InputError,
     MIHash,
+    OnlineHasher,
     SketchHash,
     SnapshotHasher,
     StreamPipeline,
 )
 from streamhash.checks import ALL_CHECKS, check_hasher
 from streamhash.hashers import METHODS
+from streamhash.parameters import Number, Span, Whole, parameter
 
 HASHERS = {
     **{method.__name__: method(n_bits=16, random_state=0) for method in METHODS.values()},
@@ -49,18 +55,87 @@ EXEMPT = {
 }
 
 
+QUICK = ("SDOH", "LSH")  # the others are as many tests again, each
+
+
+def slow_unless(quick, names):
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
 @pytest.mark.parametrize("check", ALL_CHECKS)
-@pytest.mark.parametrize("name", HASHERS)
+@pytest.mark.parametrize("name", slow_unless(QUICK, HASHERS))
 def test_hasher_keeps_the_contract(name, check):
     if reason := EXEMPT.get((name, check)):
         pytest.skip(reason)
     ALL_CHECKS[check](HASHERS[name])
 
 
+class MeanSigns(OnlineHasher):
+    """A method of somebody else, written as scikit-learn's estimators are."""
+
+    needs_labels = False
+    rules = {**OnlineHasher.rules, "step": Number(above=0)}  # noqa: RUF012
+
+    def __init__(self, n_bits=8, *, batch_size=100, step=1.0, random_state=None):
+        self.n_bits = n_bits
+        self.batch_size = batch_size
+        self.step = step
+        self.random_state = random_state
+
+    def _start(self, X, y):  # noqa: ARG002
+        self.mean_ = np.zeros(X.shape[1], np.float32)
+        self.n_ = 0
+
+    def _learn(self, X, y):  # noqa: ARG002
+        self.n_ += len(X)
+        change = (X - self.mean_).sum(axis=0) / np.float32(self.n_)
+        self.mean_ = self.mean_ + np.float32(self.step) * change
+
+    def _project(self, X):
+        return np.resize((X - self.mean_).T, (self.n_bits, len(X))).T
+
+
+class DeclaredSigns(MeanSigns):
+    """The same, its parameters declared in one line each."""
+
+    n_bits: int = parameter(Whole(1), default=8, kw_only=False)
+    batch_size: int = parameter(Whole(1), default=100)
+    step: float = parameter(Number(above=0), default=1.0, search=Span(0.1, 2))
+
+
+@pytest.mark.parametrize("method", [MeanSigns, DeclaredSigns])
+def test_methods_of_both_styles_keep_the_contract(method):
+    check_hasher(method())
+    with pytest.raises(InputError, match=rf"{method.__name__}: step=-1 must be a number greater"):
+        method(12, step=-1).fit(np.ones((3, 2)))
+
+
+@parametrize_with_checks([MeanSigns(), DeclaredSigns()])
+def test_methods_of_both_styles_are_scikit_learn_estimators(estimator, check):
+    check(estimator)
+
+
 # scikit-learn's own checks; nothing is exempted.
-@parametrize_with_checks([method(n_bits=16) for method in METHODS.values()])
+@parametrize_with_checks([LSH(n_bits=16)])
 def test_hasher_is_a_scikit_learn_estimator(estimator, check):
     check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([method(n_bits=16) for method in METHODS.values() if method is not LSH])
+def test_every_hasher_is_a_scikit_learn_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("power", [-100, -75, 75, 100])
+def test_the_smallest_and_largest_features_give_the_same_bits(name, power):
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:300].astype(np.float32), y[:300]
+    scaled = (X * 2.0**power).astype(np.float32)
+    hasher = METHODS[name](n_bits=16, random_state=0)
+    codes = clone(hasher).fit(X, y).transform(X)
+    assert np.array_equal(clone(hasher).fit(scaled, y).transform(scaled), codes)
 
 
 def test_a_broken_hasher_is_caught():
