@@ -1,9 +1,11 @@
-"""What several test files share: services in processes of their own."""
+"""What several test files share: services, in processes of their own and in this one."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
+import urllib.parse
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,54 @@ def start_service():
 
 
 @pytest.fixture(scope="session")
+def ask_app():
+    """Make functions that ask an ASGI application, as a server would, in this process.
+
+    They take method, path, headers and content; they return status, headers and content.
+    """
+    with asyncio.Runner() as runner:
+
+        def asking(app):
+            def ask(method, path, headers=None, content=b""):
+                return runner.run(_ask(app, method, path, headers or {}, content))
+
+            return ask
+
+        yield asking
+
+
+async def _ask(app, method, path, headers, content):
+    path, _, query = path.partition("?")
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "scheme": "http",
+        "method": method,
+        "path": urllib.parse.unquote(path),
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "root_path": "",
+        "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 8000),
+    }
+    messages = [{"type": "http.request", "body": content, "more_body": False}]
+    sent = []
+
+    async def receive():
+        return messages.pop() if messages else {"type": "http.disconnect"}
+
+    async def send(message):
+        sent.append(message)
+
+    await app(scope, receive, send)
+    start, *parts = sent
+    headers = {name.decode().lower(): value.decode() for name, value in start["headers"]}
+    return start["status"], headers, b"".join(part["body"] for part in parts)
+
+
+@pytest.fixture(scope="session")
 def make_digits(tmp_path_factory):
     """Make collections of the first digits, by whole numbers or by strings."""
     from sklearn.datasets import load_digits
@@ -86,3 +136,12 @@ def make_digits(tmp_path_factory):
         return path
 
     return make
+
+
+@pytest.fixture(scope="session")
+def library(make_digits):
+    """A collection of 600 digits that tests only read from."""
+    from streamhash.live import Collection
+
+    with Collection.open(make_digits(), read_only=True) as items:
+        yield items

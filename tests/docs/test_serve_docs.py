@@ -10,7 +10,9 @@ from dataclasses import fields
 import pytest
 
 from pages import read_page
-from streamhash.service.limits import Limits
+from streamhash.service import Limits
+
+pytestmark = pytest.mark.slow
 
 DOCS = read_page("docs/service.md")
 

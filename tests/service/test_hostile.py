@@ -1,12 +1,8 @@
 """Requests that mean no good, or are mistaken: each has its answer, and the service goes on."""
 
-import asyncio
 import json
 import re
 import socket
-import subprocess
-import sys
-import threading
 import time
 from pathlib import Path
 
@@ -14,14 +10,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from streamhash.errors import InputError
+from streamhash import InputError
 from streamhash.live import Collection
-from streamhash.service.errors import Refusal
+from streamhash.service import Limits, Tokens, create_app, serve
 from streamhash.service.frames import pack_frame
-from streamhash.service.gather import Gatherer
-from streamhash.service.security import Tokens, host_names
-from streamhash.service.server import check_open
-from streamhash.threads import using_threads
 
 X, _ = load_digits(return_X_y=True)
 READ, WRITE = "read-token-of-the-tests", "write-token-of-the-tests"
@@ -51,6 +43,16 @@ def port(start_service, make_digits):
     assert set(errors.splitlines()) <= {"WARNING:  Invalid HTTP request received."}
 
 
+@pytest.fixture(scope="module")
+def guarded(make_digits, ask_app):
+    """The same in this process, called as an application."""
+    with Collection.open(make_digits(300), background=True) as items:
+        tokens, limits = Tokens(READ, WRITE), Limits(**LIMITS)
+        yield ask_app(
+            create_app(items, tokens=tokens, allowed_hosts=["hash.example"], limits=limits)
+        )
+
+
 def send(port, method, path, headers, body=b"", *, seconds=20):
     """Send a request as it is, byte for byte; return status, headers and content."""
     lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
@@ -74,16 +76,21 @@ def read_answer(connection):
     return int(status.split()[1]), headers, content
 
 
-def ask(port, method="GET", path="/api/models", body=None, *, token=WRITE, **headers):
-    sent = {"Host": f"127.0.0.1:{port}", "Connection": "close"}
+def request(method="GET", path="/api/models", body=None, *, token=WRITE, **headers):
+    """Return method, path, headers and content of a request; a header that is None is left out."""
+    sent = {"Host": "127.0.0.1:8000", "Connection": "close"}
     if token:
         sent["Authorization"] = f"Bearer {token}"
+    content = b""
     if body is not None:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         sent |= {"Content-Type": "application/json", "Content-Length": str(len(content))}
     sent |= {name.replace("_", "-"): value for name, value in headers.items()}
-    sent = {name: value for name, value in sent.items() if value is not None}
-    return send(port, method, path, sent, b"" if body is None else content)
+    return method, path, {name: value for name, value in sent.items() if value is not None}, content
+
+
+def ask(port, *arguments, **named):
+    return send(port, *request(*arguments, **named))
 
 
 ROW = X[0].tolist()
@@ -258,10 +265,8 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_each_hostile_request_has_its_answer(port, name):
-    arguments, named, status, code = HOSTILE[name]
-    got, headers, content = ask(port, *arguments, **named)
+def check(answer, status, code):
+    got, headers, content = answer
     assert got == status, content
     error = json.loads(content)["error"]
     assert error["code"] == code
@@ -270,7 +275,19 @@ def test_each_hostile_request_has_its_answer(port, name):
     assert headers["content-type"] == "application/json"
     assert headers["x-content-type-options"] == "nosniff"
     assert b"Traceback" not in content
-    assert ask(port, token=READ)[0] == 200  # and it goes on
+
+
+@pytest.mark.parametrize("name", [name for name in HOSTILE if "HTTP" not in name])
+def test_each_hostile_request_has_its_answer(guarded, name):
+    arguments, named, status, code = HOSTILE[name]
+    check(guarded(*request(*arguments, **named)), status, code)
+
+
+@pytest.mark.slow
+def test_each_has_the_same_answer_from_a_process_byte_for_byte_as_sent(port):
+    for arguments, named, status, code in HOSTILE.values():
+        check(ask(port, *arguments, **named), status, code)
+        assert ask(port, token=READ)[0] == 200  # and it goes on
 
 
 def test_the_list_in_the_documents_is_this_one():
@@ -282,19 +299,40 @@ def test_the_list_in_the_documents_is_this_one():
     }
 
 
-def test_tokens_open_what_they_are_for(port):
+def test_tokens_open_what_they_are_for(guarded):
+    def status(*arguments, **named):
+        return guarded(*request(*arguments, **named))[0]
+
     for token in (READ, WRITE):
-        assert ask(port, *SEARCH, {"ids": [1], "k": 1}, token=token)[0] == 200
-        assert ask(port, "GET", "/metrics", token=token)[0] == 200
-        assert ask(port, *SEARCH, GOOD, token=token, **RAW)[0] == 200
-    assert ask(port, "POST", "/api/labels", {"ids": [1], "labels": [1]})[0] == 200
-    assert ask(port, Host="hash.example", token=READ)[0] == 200
-    for path in ("/health", "/ready", "/openapi.json"):
-        assert ask(port, "GET", path, token=None)[0] == 200
+        assert status(*SEARCH, {"ids": [1], "k": 1}, token=token) == 200
+        assert status("GET", "/metrics", token=token) == 200
+        assert status(*SEARCH, GOOD, token=token, **RAW) == 200
+    assert status("POST", "/api/labels", {"ids": [1], "labels": [1]}) == 200
+    for host in ("hash.example", "HASH.example:8000", "localhost", "[::1]:8000"):
+        assert status(Host=host, token=READ) == 200
+    for path in ("/health", "/ready", "/openapi.json", "/", "/static/main.js"):
+        assert status("GET", path, token=None) == 200
 
 
-def test_the_page_may_load_nothing_from_elsewhere(port):
-    _, headers, _ = ask(port, "GET", "/", token=None)
+@pytest.mark.parametrize(
+    ("host", "allowed", "taken", "refused"),
+    [
+        ("127.0.0.1", [], ["127.0.0.1", "localhost:80", "[::1]"], ["0.0.0.0", "a.example", "::1"]),
+        ("0.0.0.0", [], ["anything.example", "192.0.2.1"], []),
+        ("0.0.0.0", ["A.example"], ["a.example", "0.0.0.0"], ["b.example", "127.0.0.1"]),
+        ("::", ["*.example"], ["a.example", "[::]:8000"], ["example.org"]),
+    ],
+)
+def test_names_of_the_service(library, ask_app, host, allowed, taken, refused):
+    ask = ask_app(create_app(library, host=host, allowed_hosts=allowed))
+    for name in taken:
+        assert ask("GET", "/health", {"Host": name})[0] == 200
+    for name in refused:
+        assert ask("GET", "/health", {"Host": name})[0] == 421
+
+
+def test_the_page_may_load_nothing_from_elsewhere(guarded):
+    _, headers, _ = guarded(*request("GET", "/", token=None))
     assert "default-src 'none'" in headers["content-security-policy"]
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
     assert headers["referrer-policy"] == "no-referrer"
@@ -315,6 +353,7 @@ def search_head(port, length):
     ).encode()
 
 
+@pytest.mark.slow
 def test_a_slow_body_is_given_up(port):
     with begin(port, search_head(port, 1000), b'{"k":') as connection:
         status, headers, content = read_answer(connection)
@@ -322,6 +361,7 @@ def test_a_slow_body_is_given_up(port):
         assert headers["connection"] == "close"
 
 
+@pytest.mark.slow
 def test_a_slow_head_is_given_up_however_it_drips(port):
     start = time.monotonic()
     with begin(port, b"GET /health HTTP/1.1\r\nX: ") as connection:
@@ -337,6 +377,7 @@ def test_a_slow_head_is_given_up_however_it_drips(port):
                 break
 
 
+@pytest.mark.slow
 def test_too_many_requests_are_refused_and_then_it_recovers(port):
     slow = [begin(port, search_head(port, 1000), b"{") for _ in range(LIMITS["requests"])]
     time.sleep(0.3)
@@ -351,45 +392,10 @@ def test_too_many_requests_are_refused_and_then_it_recovers(port):
         assert time.monotonic() < deadline
 
 
-def test_searches_beyond_what_may_wait_are_refused_and_then_it_recovers(make_digits):
-    async def search_while_threads_are_busy():
-        with Collection.open(make_digits(300), read_only=True) as items, using_threads(2):
-            gatherer = Gatherer(items, waiting=1)
-            rows, go_on = X[:1].astype(np.float32), threading.Event()
-            for _ in range(2):
-                gatherer._pool.submit(go_on.wait)
-            # Two are given to the threads, one more may wait, the next is too many.
-            calls = [gatherer.search(rows, 1, metadata=True) for _ in range(4)]
-            tasks = [asyncio.create_task(call) for call in calls]
-            with pytest.raises(Refusal) as refused:
-                await tasks[-1]
-            go_on.set()
-            answers = await asyncio.gather(*tasks[:-1])
-            answers.append(await gatherer.search(rows, 1, metadata=True))
-            gatherer.close()
-            return refused.value, answers
-
-    refusal, answers = asyncio.run(search_while_threads_are_busy())
-    assert (refusal.status, refusal.headers) == (503, {"Retry-After": "1"})
-    assert [answer.ids().tolist() for answer, _ in answers] == [[[0]]] * 4
-    assert all(next(iter(known.values()))["row"] == 0 for _, known in answers)
-
-
-def test_it_does_not_listen_to_others_without_a_token(tmp_path):
-    check_open("127.0.0.1", Tokens())
-    check_open("::1", Tokens())
-    check_open("0.0.0.0", Tokens(read=READ))
-    for host in ("0.0.0.0", "::", "192.0.2.1", "example.org"):
-        with pytest.raises(InputError, match="no token is set"):
-            check_open(host, Tokens())
-    command = "from streamhash.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", command, "serve", str(tmp_path), "--host", "0.0.0.0"],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("streamhash: serve: --host 0.0.0.0 lets other machines in")
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
+def test_it_does_not_listen_to_others_without_a_token(tmp_path, host):
+    with pytest.raises(InputError, match=f"--host {host} lets other machines in, and no token is"):
+        serve(tmp_path, host=host)
 
 
 @pytest.mark.parametrize("token", ["short", "é" * 20, "with\nnewline" * 3])
@@ -398,9 +404,3 @@ def test_tokens_that_are_of_no_use_are_refused(token):
         Tokens(read=token)
     with pytest.raises(InputError, match="same"):
         Tokens(read=READ, write=READ)
-
-
-def test_names_of_the_service():
-    assert host_names("127.0.0.1", []) == {"127.0.0.1", "localhost", "::1"}
-    assert host_names("0.0.0.0", []) is None
-    assert host_names("0.0.0.0", ["A.example"]) == {"0.0.0.0", "a.example"}

@@ -33,6 +33,7 @@ if BROWSER is None:
         "Chromium is not installed; as root: apt-get install chromium", allow_module_level=True
     )
 
+pytestmark = pytest.mark.slow
 PAGE = files("streamhash.service").joinpath("page")
 QUIET = [  # Chromium asks nobody for updates, and runs as root
     "--no-sandbox",

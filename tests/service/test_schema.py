@@ -12,6 +12,8 @@ import pytest
 from streamhash import SDOH
 from streamhash.live import Collection
 
+pytestmark = pytest.mark.slow
+
 HOOKS = Path(__file__).parents[1] / "files" / "schemathesis_hooks.py"
 CONFIG = Path(__file__).parents[1] / "files" / "schemathesis.toml"
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from streamhash.cli._options import Seed
-from streamhash.cli.serve import Port, need_service
+from streamhash.cli.serve import Port, say_address
 from streamhash.errors import InputError
 
 __all__ = ["run"]
@@ -67,16 +67,16 @@ def run(
 
 
 def _serve(folder: Path | None, seed: int, port: int) -> None:
-    need_service()
     import tempfile
 
-    from streamhash.cli.serve import serve
+    from streamhash.service import serve
     from streamhash.service.demo import DigitStream, create_digits
 
     with tempfile.TemporaryDirectory(prefix="streamhash-") as temporary:
         path = folder or Path(temporary) / "digits"
         with create_digits(path, seed) as collection, DigitStream(collection, seed):
-            serve(collection, "127.0.0.1", port)
+            serve(collection, port=port, started=say_address)
+    typer.echo("Stopped.")
 
 
 def _take(folder: Path) -> None:

@@ -1,40 +1,298 @@
 """The service proper: which address does what."""
 
-from collections.abc import AsyncIterator, Iterable
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
-from typing import Annotated, Any
+from copy import deepcopy
+from functools import partial
+from importlib.resources import files
+from pathlib import PurePath
+from typing import Annotated, Any, TypeVar
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI, Path, Query
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from numpy.typing import NDArray
+from pydantic_core import from_json, to_json
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from streamhash import __version__
-from streamhash.errors import StreamhashError
-from streamhash.live import Collection, Item
+from streamhash.errors import ServiceError, StreamhashError
+from streamhash.live import Collection, Item, check_vectors
 from streamhash.service import models
-from streamhash.service.bodies import explain, read_json, read_vectors, wants_raw
-from streamhash.service.desk import Desk, hex_codes
-from streamhash.service.errors import Refusal, refusal_of
+from streamhash.service.batching import Found, SearchBatcher
+from streamhash.service.compare import Comparison
 from streamhash.service.frames import TYPE, pack_frame
-from streamhash.service.guard import Guard
-from streamhash.service.limits import Bodies, Limits
+from streamhash.service.guard import Guard, Limits, Tokens, answer_error, overloaded
 from streamhash.service.metrics import Metrics
-from streamhash.service.openapi import body_of, describe_api, errors, raw_answer
 from streamhash.service.pictures import picture_shape, png
-from streamhash.service.security import Tokens, host_names
-from streamhash.service.static import FRONT, read_page
 from streamhash.threads import single_threaded_blas
 
 __all__ = ["create_app"]
 
-FEW = 1_000  # neighbours that are written as JSON at once; more of them in a thread
-
+Result = TypeVar("Result")
 ItemId = Annotated[str, Path(max_length=1000, description="The item's id.", examples=["0"])]
+
+NEIGHBOURS_AT_ONCE = 1_000  # that are written as JSON at once; more of them in a thread
+REFRESH_SECONDS = 0.25  # that a refresh may take to be answered with its result
+REPORT_SECONDS = 1.0  # that a report is good for, at least; ten times what it takes, if more
+PAGE_TYPES = {
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+}
+
+# ------------------------------------------------------------------------------- the description
+
+Responses = dict[int | str, dict[str, Any]]
+TEXT = {"type": "string"}
+BINARY = {"type": "string", "format": "binary"}
+RAW_BODY = {
+    **BINARY,
+    "description": "4 bytes: length of the head, least first; the head: the JSON body without "
+    'vectors, with "shape": [rows, columns]; the vectors as float32.',
+}
+
+
+def _errors(*statuses: int) -> Responses:
+    return {status: {"model": models.ErrorBody} for status in statuses}
+
+
+def _content(kind: str, schema: dict[str, str]) -> Responses:
+    return {200: {"content": {kind: {"schema": schema}}}}
+
+
+def _describe(app: FastAPI, width: int | None) -> dict[str, Any]:
+    """Return what FastAPI writes, and what it cannot know: tokens, the length of vectors."""
+    document = deepcopy(app.openapi())
+    document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    document["security"] = [{"token": []}, {}]
+    _complete(document["components"]["schemas"], width)
+    return document
+
+
+def _complete(schema: Any, width: int | None) -> None:
+    """Put the length of vectors and an example wherever there are vectors; make bounds exact."""
+    if isinstance(schema, dict):
+        if schema.get("title") == "Vector" and width is not None:
+            example = [round(0.5 - i % 3 / 2, 1) for i in range(width)]
+            schema.update(minItems=width, maxItems=width, examples=[example])
+        for bound in {"exclusiveMinimum", "exclusiveMaximum"} & schema.keys():
+            schema[bound] = int(schema[bound])  # FastAPI has made it a floating-point number
+    for each in schema.values() if isinstance(schema, dict) else schema:
+        if isinstance(each, dict | list):
+            _complete(each, width)
+
+
+# --------------------------------------------------------------------------- requests and answers
+
+
+class Json(Response):
+    """JSON with null for what it cannot say, such as NaN."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        """Return the content as bytes; NumPy's numbers are plain ones."""
+        return to_json(content, inf_nan_mode="null", fallback=lambda number: number.item())
+
+
+class _JsonRequest(Request):
+    async def json(self) -> Any:
+        """Read JSON, strictly and quickly."""
+        try:
+            return from_json(await self.body(), allow_inf_nan=False)
+        except ValueError as error:
+            raise json.JSONDecodeError(str(error), "", 0) from error
+
+
+class BodyRoute(APIRoute):
+    """Takes bodies as JSON, or as raw numbers where they have vectors, and nothing else.
+
+    A page of another site can make a browser send forms and text here, but neither of these two
+    types without asking first, which is answered with no.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return FastAPI's handler behind a check of the type; describe the raw one too."""
+        handle = super().get_route_handler()
+        if self.body_field is None:
+            return handle
+        body = self.body_field.field_info.annotation
+        takes_raw = isinstance(body, type) and issubclass(body, models.VectorBody)
+        if takes_raw:
+            self.openapi_extra = {"requestBody": {"content": {TYPE: {"schema": RAW_BODY}}}}
+
+        async def handle_typed(request: Request) -> Response:
+            kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind != "application/json" and not (takes_raw and kind == TYPE):
+                raw = f", or {TYPE} for raw vectors" if takes_raw else ""
+                raise HTTPException(415, f"send Content-Type: application/json{raw}.")
+            return await handle(_JsonRequest(request.scope, request.receive))
+
+        return handle_typed
+
+
+def _wants_raw(request: Request) -> bool:
+    return TYPE in request.headers.get("accept", "")
+
+
+def _plain(item: Item) -> dict[str, Any]:
+    code = None if item.code is None else item.code.tobytes().hex()
+    return {**item._asdict(), "vector": item.vector.tolist(), "code": code}
+
+
+def _raw_found(found: Found) -> Response:
+    answer, ids = found.answer, found.answer.ids()
+    head = {"model": answer.model, "sample": found.sample, "shape": [*answer.keys.shape]}
+    head["code_bytes"] = answer.codes.shape[1]
+    arrays: list[NDArray[Any]] = [answer.codes, answer.distances]
+    if ids.dtype == object:  # strings are not of one length
+        head["ids"] = ids.tolist()
+    else:
+        arrays.append(ids)
+    return Response(pack_frame(head, *arrays), media_type=TYPE)
+
+
+# ------------------------------------------------------------------------------------- the service
+
+
+class _Threads:
+    """Threads for one kind of blocking work, and a bounded number of calls that wait for them."""
+
+    def __init__(self, kind: str, n: int, max_waiting: int) -> None:
+        self._kind, self._max_waiting = kind, max_waiting
+        self._limiter = CapacityLimiter(n)
+
+    async def run(self, work: Callable[..., Result], *arguments: Any, **named: Any) -> Result:
+        """Call in a thread; refuse if too many calls wait already."""
+        waiting = self._limiter.statistics().tasks_waiting
+        if self._limiter.available_tokens <= 0 and waiting >= self._max_waiting:
+            raise overloaded(f"{self._kind} requests")
+        return await to_thread.run_sync(partial(work, *arguments, **named), limiter=self._limiter)
+
+    async def close(self) -> None:
+        """Wait for the calls that run."""
+        for _ in range(int(self._limiter.total_tokens)):
+            await self._limiter.acquire_on_behalf_of(object())
+
+
+class _Service:
+    """What the addresses share: the collection, and the threads that work with it."""
+
+    def __init__(self, collection: Collection, limits: Limits) -> None:
+        self.collection, self.limits = collection, limits
+        self.searches = SearchBatcher(collection, limits.searches)
+        self.reads = _Threads("read", 4, limits.searches)
+        self.writes = _Threads("write", 1, limits.searches // 8)
+        self.heavy = _Threads("compare", 1, limits.searches // 64)
+        self.comparison = Comparison(collection, limits.sample)
+        self._refreshing: asyncio.Task[bool] | None = None
+        self._reporting, self._report_until = asyncio.Lock(), 0.0
+        self._last_report: tuple[dict[str, Any], dict[str, Any]] = {}, {}
+        self._n_features: int | None = None
+
+    async def close(self) -> None:
+        """Wait for all that runs."""
+        if self._refreshing is not None:
+            await asyncio.wait({self._refreshing})
+        for threads in (self.writes, self.reads, self.heavy):
+            await threads.close()
+        self.searches.close()
+
+    @property
+    def n_features(self) -> int | None:
+        """The length of vectors, as soon as it is known."""
+        if self._n_features is None:
+            self._n_features = self.collection.n_features
+        return self._n_features
+
+    async def search(self, body: models.SearchBody, *, metadata: bool) -> Found:
+        """Search for vectors, or for those of stored items."""
+        k, number, own = body.k, body.model, None
+        if body.ids is not None:
+            self.limits.check(len(body.ids), k)
+            own, rows = await self.reads.run(self.collection.vectors_of, body.ids)
+        else:
+            assert body.vectors is not None  # one of both came
+            self.limits.check(len(body.vectors), k, what="vectors")
+            rows = check_vectors(body.vectors, self.n_features, "float32", place="search: vectors")
+        if number is not None and number != self.collection.model_number:
+            search = self.comparison.search
+            return await self.heavy.run(search, number, rows, own, k, metadata=metadata)
+        if own is None:
+            return await self.searches.search(rows, k, metadata=metadata)
+        found = await self.searches.search(rows, k + 1, metadata=metadata)
+        return found._replace(answer=found.answer.without(own))
+
+    async def compare(self, body: models.CompareBody) -> dict[str, Any]:
+        """Answer the same queries by two models or methods."""
+        self.limits.check(len(body.queries), body.k, what="queries")
+        rows = None
+        if isinstance(body.queries[0], list):
+            place = "compare: vectors"
+            rows = check_vectors(body.queries, self.n_features, "float32", place=place)
+        return await self.heavy.run(self.comparison.compare, body, rows)
+
+    def encode(self, body: models.EncodeBody) -> tuple[int, NDArray[Any]]:
+        """Return the number of the model that serves, and its codes."""
+        number = self.collection.model_number
+        return number, self.collection.model(number).transform(body.vectors)
+
+    def get(self, text: str) -> Item:
+        """Return an item by its id as a request's path has it."""
+        number = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
+        is_number = number is not None and text not in self.collection
+        return self.collection.get([number if is_number else text])[0]
+
+    def list_items(self, offset: int, limit: int, newest: bool) -> dict[str, Any]:
+        """Return some items, as they were added."""
+        total, keys, ids, labels = self.collection.list_items(offset, limit, newest=newest)
+        known = self.collection.metadata(keys)
+        items = [
+            {"id": id_, "label": label, "metadata": known.get(key)}
+            for id_, label, key in zip(ids, labels, keys.tolist(), strict=True)
+        ]
+        return {"total": total, "items": items}
+
+    async def refresh(self, *, wait: bool) -> bool | None:
+        """Refresh; return whether the model changed, None if it goes on."""
+        if self._refreshing is None or self._refreshing.done():
+            work = to_thread.run_sync(self.collection.refresh)
+            self._refreshing = asyncio.create_task(work)
+        elif wait:
+            raise overloaded("refresh requests")
+        timeout = None if wait else REFRESH_SECONDS
+        done, _ = await asyncio.wait({self._refreshing}, timeout=timeout)
+        return self._refreshing.result() if done else None
+
+    async def report(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return status and history: costly to make, and good for a while."""
+        async with self._reporting:
+            start = time.monotonic()
+            if start >= self._report_until:
+                self._last_report = await self.reads.run(self._report)
+                end = time.monotonic()
+                self._report_until = end + max(REPORT_SECONDS, 10 * (end - start))
+            return self._last_report
+
+    def _report(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        status, task = self.collection.status(), self._refreshing
+        status["address"] = PurePath(status["address"]).name  # not where on this machine
+        status["writable"] = not self.collection.read_only
+        status["streamhash"] = __version__
+        if task is not None and not task.done():
+            status["refresh"]["running"] = True
+        elif task is not None and (error := task.exception()) is not None:
+            status["refresh"]["error"] = status["refresh"]["error"] or str(error)
+        return status, self.collection.history()._asdict()
 
 
 def create_app(
@@ -60,15 +318,15 @@ def create_app(
     limits : Limits
     """
     limits = limits or Limits()
-    desk = Desk(collection, limits)
-    metrics, bodies = Metrics(desk), Bodies(limits)
+    service = _Service(collection, limits)
+    metrics = Metrics(collection, service.searches)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         # Held all the while: to set and restore it for every search, in threads, takes BLAS 6 ms.
         with single_threaded_blas():
             yield
-            desk.close()
+            await service.close()
 
     app = FastAPI(
         title="streamhash",
@@ -78,285 +336,204 @@ def create_app(
         redoc_url=None,
         openapi_url=None,  # below, as the width of vectors may become known later
         lifespan=lifespan,
+        responses=_errors(401, 408, 413, 415, 421, 422, 500, 503, 507),  # of any address
     )
+    app.router.route_class = BodyRoute
     _handle_errors(app)
-    _add_reports(app, desk, metrics)
-    _add_items(app, desk, bodies)
-    _add_searches(app, desk, bodies)
+    _add_reports(app, service, metrics)
+    _add_items(app, service)
+    _add_searches(app, service)
     _add_page(app)
-    names = host_names(host, allowed_hosts)
-    return Guard(app, tokens=tokens or Tokens(), hosts=names, limits=limits, metrics=metrics)
+    return Guard(
+        app,
+        tokens=tokens or Tokens(),
+        host=host,
+        allowed_hosts=allowed_hosts,
+        limits=limits,
+        metrics=metrics,
+    )
 
 
 def _handle_errors(app: FastAPI) -> None:
-    def answer(refusal: Refusal) -> Response:
-        return Response(
-            refusal.body(), refusal.status, refusal.headers, media_type="application/json"
+    async def answer(_: Request, error: Exception) -> Response:
+        return answer_error(error)
+
+    async def no_method(request: Request, _: Exception) -> Response:
+        """Name an address's methods: of those with this very path, else of those that match."""
+        path = request.url.path
+        routes = [route for route in app.routes if isinstance(route, APIRoute)]
+        chosen = [route for route in routes if route.path == path]
+        chosen = chosen or [route for route in routes if route.path_regex.match(path)]
+        methods = sorted({method for route in chosen for method in route.methods or ()})
+        return answer_error(
+            HTTPException(405, "not by this method.", {"Allow": ", ".join(methods)})
         )
 
-    @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> Response:
-        return answer(Refusal(422, explain(error.errors())))
-
-    @app.exception_handler(HTTPException)
-    async def by_status(request: Request, error: HTTPException) -> Response:
-        status = error.status_code
-        words = {404: "there is nothing at this address.", 405: "not by this method."}
-        headers = {"Allow": _methods(app, request.url.path)} if status == 405 else error.headers
-        return answer(Refusal(status, words.get(status, str(error.detail)), headers=headers))
-
-    async def other(_: Request, error: Exception) -> Response:
-        return answer(refusal_of(error))
-
-    for kind in (Refusal, StreamhashError, Exception):
-        app.add_exception_handler(kind, other)
+    for kind in (HTTPException, RequestValidationError, StreamhashError, Exception):
+        app.add_exception_handler(kind, answer)
+    app.add_exception_handler(405, no_method)
 
 
-def _methods(app: FastAPI, path: str) -> str:
-    """Return the methods of an address: of those with this very path, else of those that match."""
-    routes = [route for route in app.routes if isinstance(route, APIRoute)]
-    chosen = [route for route in routes if route.path == path]
-    chosen = chosen or [route for route in routes if route.path_regex.match(path)]
-    return ", ".join(sorted({method for route in chosen for method in route.methods or ()}))
+def _add_reports(app: FastAPI, service: _Service, metrics: Metrics) -> None:
+    collection, reads = service.collection, service.reads
 
-
-def _add_reports(app: FastAPI, desk: Desk, metrics: Metrics) -> None:
-    collection = desk.collection
-
-    @app.get("/health", response_model=models.Health, responses=errors(421))
+    @app.get("/health", response_model=models.Health)
     async def health() -> Response:
         """Tell that the process answers."""
-        return JSONResponse({"status": "ok"})
+        return Json({"status": "ok"})
 
-    @app.get("/ready", response_model=models.Ready, responses=errors(421, 503))
+    @app.get("/ready", response_model=models.Ready)
     async def ready() -> Response:
         """Tell whether a model serves."""
-        if await desk.reads.run(lambda: collection.model_number) == 0:
-            raise Refusal(503, "no model has been learned yet.", code="not_ready")
-        return JSONResponse({"ready": True})
+        if await reads.run(lambda: collection.model_number) == 0:
+            raise ServiceError(503, "not_ready", "no model has been learned yet.")
+        return Json({"ready": True})
 
-    @app.get(
-        "/metrics",
-        response_class=Response,
-        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **errors()},
-    )
+    @app.get("/metrics", response_class=Response, responses=_content("text/plain", TEXT))
     async def prometheus() -> Response:
         """Return the measures, for Prometheus."""
-        text = await desk.reads.run(metrics.text)
+        text = await reads.run(metrics.text)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     @app.get("/openapi.json", include_in_schema=False)
     async def description() -> Response:
-        return JSONResponse(describe_api(app, desk.width()))
+        return Json(_describe(app, service.n_features))
 
-    @app.get("/api/status", response_model=models.StatusBody, responses=errors())
+    @app.get("/api/status", response_model=models.StatusBody)
     async def status() -> Response:
         """Tell how the collection does, as of a second ago."""
-        return JSONResponse((await desk.report(desk.reads))[0])
+        return Json((await service.report())[0])
 
-    @app.get("/api/history", response_model=models.HistoryBody, responses=errors())
+    @app.get("/api/history", response_model=models.HistoryBody)
     async def history() -> Response:
         """Tell the refreshes, the alarms of drift, and quality over time."""
-        return JSONResponse((await desk.report(desk.reads))[1])
+        return Json((await service.report())[1])
 
-    @app.get("/api/models", response_model=list[models.ModelFacts], responses=errors())
+    @app.get("/api/models", response_model=list[models.ModelFacts])
     async def list_models() -> Response:
         """List the models that serve or have served."""
-        return JSONResponse(await desk.reads.run(desk.models))
+        found = await reads.run(collection.models)
+        return Json([{"number": number, **facts} for number, facts in found])
 
 
-def _add_items(app: FastAPI, desk: Desk, bodies: Bodies) -> None:
-    @app.get("/api/items", response_model=models.ItemList, responses=errors())
+def _add_items(app: FastAPI, service: _Service) -> None:
+    collection, reads, writes = service.collection, service.reads, service.writes
+    check, missing = service.limits.check, _errors(400, 404)
+
+    @app.get("/api/items", response_model=models.ItemList)
     async def list_items(
         offset: Annotated[int, Query(ge=0, le=2**53)] = 0,
-        limit: Annotated[int, Query(ge=1, le=desk.limits.page)] = 50,
+        limit: Annotated[int, Query(ge=1, le=service.limits.page)] = 50,
         newest: bool = False,
     ) -> Response:
         """List items, as they were added or the newest first."""
-        return JSONResponse(await desk.reads.run(desk.list_items, offset, limit, newest))
+        return Json(await reads.run(service.list_items, offset, limit, newest))
 
     @app.get(
         "/api/items/{id:path}/image",
         response_class=Response,
-        responses={
-            200: {"content": {"image/png": {"schema": {"type": "string", "format": "binary"}}}},
-            **errors(400, 404),
-        },
+        responses=_content("image/png", BINARY) | missing,
     )
     async def image(id: ItemId) -> Response:
         """Return the vector as a picture, where the metadata say that it is one."""
-        (item,) = await desk.reads.run(lambda: desk.get([desk.id_of(id)]))
+        item = await reads.run(service.get, id)
         shape = picture_shape(item.metadata, len(item.vector))
         if shape is None:
-            raise Refusal(404, "this item is no picture.")
+            raise HTTPException(404, "this item is no picture.")
         content = png(item.vector.reshape(shape))
         return Response(content, media_type="image/png", headers={"Cache-Control": "no-cache"})
 
-    @app.get("/api/items/{id:path}", response_model=models.FullItem, responses=errors(400, 404))
+    @app.get("/api/items/{id:path}", response_model=models.FullItem, responses=missing)
     async def one_item(id: ItemId) -> Response:
         """Return all of an item."""
-        (item,) = await desk.reads.run(lambda: desk.get([desk.id_of(id)]))
-        return JSONResponse(_plain(item))
+        return Json(_plain(await reads.run(service.get, id)))
 
-    @app.post(
-        "/api/items/get",
-        response_model=models.FullItems,
-        responses=errors(400, 404),
-        openapi_extra=body_of(models.IdsBody),
-    )
-    async def get_items(request: Request) -> Response:
+    @app.post("/api/items/get", response_model=models.FullItems, responses=missing)
+    async def get_items(body: models.IdsBody) -> Response:
         """Return all of some items."""
-        body = await read_json(request, bodies, models.IdsBody)
-        desk.check_number(len(body.ids), "ids")
-        items = await desk.reads.run(desk.get, body.ids)
-        return JSONResponse({"items": [_plain(item) for item in items]})
+        check(len(body.ids))
+        items = await reads.run(collection.get, body.ids)
+        return Json({"items": [_plain(item) for item in items]})
 
-    @app.post(
-        "/api/items",
-        response_model=models.Added,
-        responses=errors(400, 403, 409),
-        openapi_extra=body_of(models.AddBody, raw=True),
-    )
-    async def add(request: Request) -> Response:
+    @app.post("/api/items", response_model=models.Added, responses=_errors(400, 403, 409))
+    async def add(body: models.AddBody) -> Response:
         """Add items, and learn from those that have labels."""
-        vectors, options = await read_vectors(request, bodies, models.AddBody, models.AddOptions)
-        rows = desk.rows(vectors, "add")
-        return JSONResponse({"added": await desk.writes.run(desk.add, rows, options)})
+        check(len(body.vectors), what="vectors")
+        named = {"metadata": body.metadata, "existing": body.existing}
+        n = await writes.run(collection.add, body.ids, body.vectors, body.labels, **named)
+        return Json({"added": n})
 
-    @app.post(
-        "/api/labels",
-        response_model=models.Labelled,
-        responses=errors(400, 403, 404),
-        openapi_extra=body_of(models.LabelBody),
-    )
-    async def label(request: Request) -> Response:
+    @app.post("/api/labels", response_model=models.Labelled, responses=_errors(400, 403, 404))
+    async def label(body: models.LabelBody) -> Response:
         """Give items labels, and learn from them."""
-        body = await read_json(request, bodies, models.LabelBody)
-        desk.check_number(len(body.ids), "ids")
-        n = await desk.writes.run(desk.label, body.ids, body.labels)
-        return JSONResponse({"labelled": n})
+        check(len(body.ids))
+        await writes.run(collection.label, body.ids, body.labels)
+        return Json({"labelled": len(body.ids)})
 
-    @app.post(
-        "/api/items/delete",
-        response_model=models.Deleted,
-        responses=errors(400, 403, 404),
-        openapi_extra=body_of(models.IdsBody),
-    )
-    async def delete(request: Request) -> Response:
+    @app.post("/api/items/delete", response_model=models.Deleted, responses=_errors(400, 403, 404))
+    async def delete(body: models.IdsBody) -> Response:
         """Delete items. What was learned from them stays learned."""
-        body = await read_json(request, bodies, models.IdsBody)
-        desk.check_number(len(body.ids), "ids")
-        return JSONResponse({"deleted": await desk.writes.run(desk.delete, body.ids)})
+        check(len(body.ids))
+        await writes.run(collection.delete, body.ids)
+        return Json({"deleted": len(body.ids)})
 
-    @app.post(
-        "/api/refresh",
-        response_model=models.Refreshing,
-        responses={
-            202: {"model": models.Refreshing, "description": "It goes on."},
-            **errors(400, 403, 409),
-        },
-        openapi_extra=body_of(models.RefreshBody),
-    )
-    async def refresh(request: Request) -> Response:
+    goes_on: dict[int | str, dict[str, Any]] = {202: {"model": models.Refreshing}}
+    responses = goes_on | _errors(400, 403, 409)
+
+    @app.post("/api/refresh", response_model=models.Refreshing, responses=responses)
+    async def refresh(body: models.RefreshBody) -> Response:
         """Encode all items with what has been learned, and serve that."""
-        body = await read_json(request, bodies, models.RefreshBody)
-        changed = await desk.refresh(wait=body.wait)
-        if changed is None:
-            return JSONResponse({"running": True, "changed": None}, 202)
-        return JSONResponse({"running": False, "changed": changed})
+        changed = await service.refresh(wait=body.wait)
+        running = changed is None
+        return Json({"running": running, "changed": changed}, 202 if running else 200)
 
 
-def _add_searches(app: FastAPI, desk: Desk, bodies: Bodies) -> None:
-    @app.post(
-        "/api/encode",
-        response_model=models.Encoded,
-        responses={**raw_answer(), **errors(400, 409)},
-        openapi_extra=body_of(models.EncodeBody, raw=True),
-    )
-    async def encode(request: Request) -> Response:
+def _add_searches(app: FastAPI, service: _Service) -> None:
+    errors, raw_answer = _errors(400, 404, 409), _content(TYPE, BINARY)
+
+    @app.post("/api/encode", response_model=models.Encoded, responses=raw_answer | errors)
+    async def encode(body: models.EncodeBody, request: Request) -> Response:
         """Return the codes of vectors by the model that serves."""
-        vectors, _ = await read_vectors(request, bodies, models.EncodeBody, models.EncodeOptions)
-        number, codes = await desk.reads.run(desk.encode, desk.rows(vectors, "encode"))
-        if wants_raw(request):
+        service.limits.check(len(body.vectors), what="vectors")
+        number, codes = await service.reads.run(service.encode, body)
+        if _wants_raw(request):
             head = {"model": number, "shape": [*codes.shape]}
             return Response(pack_frame(head, codes), media_type=TYPE)
-        return JSONResponse({"model": number, "codes": hex_codes(codes)})
+        return Json({"model": number, "codes": [code.tobytes().hex() for code in codes]})
 
-    @app.post(
-        "/api/search",
-        response_model=models.Found,
-        responses={**raw_answer(), **errors(400, 404, 409)},
-        openapi_extra=body_of(models.SearchBody, raw=True),
-    )
-    async def search(request: Request) -> Response:
+    @app.post("/api/search", response_model=models.Found, responses=raw_answer | errors)
+    async def search(body: models.SearchBody, request: Request) -> Response:
         """Find the nearest items of vectors, or of stored items."""
-        vectors, options = await read_vectors(
-            request, bodies, models.SearchBody, models.SearchOptions
-        )
-        if vectors is not None and options.ids is not None:
-            raise Refusal(422, "pass either vectors or ids.")
-        raw = wants_raw(request)
+        raw = _wants_raw(request)
+        found = await service.search(body, metadata=body.metadata and not raw)
         if raw:
-            options = options.model_copy(update={"metadata": False})
-        found = await desk.search(vectors, options)
-        answer = found.answer
-        if raw:
-            ids, (n, k) = answer.ids(), answer.keys.shape
-            head = {"model": answer.model, "sample": found.sample, "shape": [n, k]}
-            head["code_bytes"] = answer.codes.shape[1]
-            arrays: list[NDArray[Any]] = [answer.codes, answer.distances]
-            if ids.dtype == object:  # strings are not of one length
-                head["ids"] = ids.tolist()
-            else:
-                arrays.append(ids)
-            return Response(pack_frame(head, *arrays), media_type=TYPE)
+            return _raw_found(found)
 
-        def content() -> dict[str, Any]:
-            return {
-                "model": answer.model,
-                "sample": found.sample,
-                "codes": hex_codes(answer.codes),
-                "results": found.results(),
-            }
+        def answer() -> Response:
+            facts = {"model": found.answer.model, "sample": found.sample}
+            return Json({**facts, "codes": found.codes(), "results": found.results()})
 
-        few = answer.keys.size <= FEW
-        return JSONResponse(content() if few else await desk.reads.run(content))
+        few = found.answer.keys.size <= NEIGHBOURS_AT_ONCE
+        return answer() if few else await service.reads.run(answer)
 
-    @app.post(
-        "/api/compare",
-        response_model=models.Comparison,
-        responses=errors(400, 404, 409),
-        openapi_extra=body_of(models.CompareBody),
-    )
-    async def compare(request: Request) -> Response:
+    @app.post("/api/compare", response_model=models.Comparison, responses=errors)
+    async def compare(body: models.CompareBody) -> Response:
         """Answer the same queries by two models or methods, on a sample of the items."""
-        body = await read_json(request, bodies, models.CompareBody)
-        return JSONResponse(await desk.compare(body))
+        return Json(await service.compare(body))
 
 
 def _add_page(app: FastAPI) -> None:
-    page = read_page()
-
-    def file(name: str) -> Response:
-        if name not in page:
-            raise Refusal(404, "there is nothing at this address.")
-        found = page[name]
-        return Response(found.content, media_type=found.kind, headers={"Cache-Control": "no-cache"})
+    """Serve the page's files: read once, so what a request names is looked up, never opened."""
+    page = {
+        file.name: (file.read_bytes(), PAGE_TYPES[PurePath(file.name).suffix])
+        for file in files("streamhash.service").joinpath("page").iterdir()
+        if PurePath(file.name).suffix in PAGE_TYPES
+    }
 
     @app.get("/", include_in_schema=False)
-    async def front() -> Response:
-        return file(FRONT)
-
     @app.get("/static/{name:path}", include_in_schema=False)
-    async def static(name: str) -> Response:
-        return file(name)
-
-
-def _plain(item: Item) -> dict[str, Any]:
-    return {
-        "id": item.id,
-        "label": item.label,
-        "metadata": item.metadata,
-        "vector": item.vector.tolist(),
-        "code": None if item.code is None else item.code.tobytes().hex(),
-    }
+    async def file(name: str = "index.html") -> Response:
+        if name not in page:
+            raise HTTPException(404)
+        content, kind = page[name]
+        return Response(content, media_type=kind, headers={"Cache-Control": "no-cache"})

@@ -19,7 +19,7 @@ from streamhash.service.frames import TYPE, pack_frame, read_array, unpack_frame
 
 __all__ = ["Client"]
 
-IDLE = 2.0  # seconds after which a connection may have been closed by the other side
+IDLE_SECONDS = 2.0  # after which a connection may have been closed by the other side
 
 
 class Client:
@@ -82,19 +82,19 @@ class Client:
             "metadata": None if metadata is None else [*metadata],
             "existing": existing,
         }
-        return int(self._raw("/api/items", head, X, read=False)["added"])
+        return int(self._json("/api/items", head, X, read=False)["added"])
 
     def label(self, ids: Any, y: Any) -> None:
         """Give items that are there (other) labels, and learn from them."""
-        self._post("/api/labels", {"ids": _plain(ids), "labels": _plain(y)}, read=False)
+        self._json("/api/labels", {"ids": _plain(ids), "labels": _plain(y)}, read=False)
 
     def delete(self, ids: Any) -> None:
         """Delete items."""
-        self._post("/api/items/delete", {"ids": _plain(ids)}, read=False)
+        self._json("/api/items/delete", {"ids": _plain(ids)}, read=False)
 
     def refresh(self, *, wait: bool = True) -> bool | None:
         """Serve what has been learned; return if it changed, None if it still goes on."""
-        changed = self._post("/api/refresh", {"wait": wait}, read=False)["changed"]
+        changed = self._json("/api/refresh", {"wait": wait}, read=False)["changed"]
         return None if changed is None else bool(changed)
 
     # ------------------------------------------------------------------------------------- reading
@@ -120,60 +120,47 @@ class Client:
 
     def get(self, ids: Any) -> list[Item]:
         """Return items by their ids, in that order."""
-        items = self._post("/api/items/get", {"ids": _plain(ids)}, read=True)["items"]
-        return [
-            Item(
-                item["id"],
-                np.array(item["vector"], np.float32),
-                item["label"],
-                item["metadata"],
-                None
-                if item["code"] is None
-                else np.frombuffer(bytes.fromhex(item["code"]), np.uint8),
-            )
-            for item in items
-        ]
+        items = self._json("/api/items/get", {"ids": _plain(ids)})["items"]
+        for item in items:
+            item["vector"] = np.array(item["vector"], np.float32)
+            if item["code"] is not None:
+                item["code"] = np.frombuffer(bytes.fromhex(item["code"]), np.uint8)
+        return [Item(**item) for item in items]
 
     def status(self) -> dict[str, Any]:
         """Return how the collection does, as plain values."""
-        return dict(self._get("/api/status"))
+        return dict(self._json("/api/status"))
 
     def history(self) -> History:
         """Return the refreshes, the alarms of drift, and quality over time."""
-        return History(**self._get("/api/history"))
+        return History(**self._json("/api/history"))
 
     def models(self) -> list[tuple[int, dict[str, Any]]]:
         """Return the number and the facts of every model that serves or has served."""
-        return [(facts.pop("number"), facts) for facts in self._get("/api/models")]
+        return [(facts.pop("number"), facts) for facts in self._json("/api/models")]
 
     # ---------------------------------------------------------------------------------- over HTTP
 
-    def _get(self, path: str) -> Any:
-        return json.loads(self._send("GET", path, None, {}, read=True))
+    def _json(self, path: str, body: Any = None, X: Any = None, *, read: bool = True) -> Any:
+        return json.loads(self._send(path, body, X, read=read))
 
-    def _post(self, path: str, body: Any, *, read: bool) -> Any:
-        headers = {"Content-Type": "application/json"}
-        return json.loads(self._send("POST", path, json.dumps(body).encode(), headers, read=read))
+    def _frame(self, path: str, head: Any, X: ArrayLike) -> tuple[dict[str, Any], memoryview]:
+        return unpack_frame(self._send(path, head, X, read=True, accept=TYPE))
 
-    def _raw(self, path: str, head: dict[str, Any], X: ArrayLike, *, read: bool) -> Any:
-        headers = {"Content-Type": TYPE}
-        return json.loads(self._send("POST", path, _framed(head, X), headers, read=read))
-
-    def _frame(
-        self, path: str, head: dict[str, Any], X: ArrayLike
-    ) -> tuple[dict[str, Any], memoryview]:
-        headers = {"Content-Type": TYPE, "Accept": TYPE}
-        return unpack_frame(self._send("POST", path, _framed(head, X), headers, read=True))
-
-    def _send(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str], *, read: bool
-    ) -> bytes:
+    def _send(self, path: str, body: Any, X: Any, *, read: bool, accept: str = "*/*") -> bytes:
+        """Send a body, with vectors as raw numbers, or none; return what is answered."""
+        headers, content = {"Accept": accept, **self._token}, None
+        if X is not None:
+            headers["Content-Type"], content = TYPE, _framed(body, X)
+        elif body is not None:
+            headers["Content-Type"], content = "application/json", json.dumps(body).encode()
+        method = "GET" if content is None else "POST"
         for last in (False, True) if read else (True,):
             connection = self._take()
             try:
-                connection.request(method, self._prefix + path, body, {**headers, **self._token})
+                connection.request(method, self._prefix + path, content, headers)
                 answer = connection.getresponse()
-                content = answer.read()
+                answered = answer.read()
             except (OSError, HTTPException) as error:
                 connection.close()
                 if last:
@@ -184,8 +171,8 @@ class Client:
                 with self._lock:
                     self._idle.append((connection, time.monotonic()))
                 if answer.status < 400:
-                    return content
-                raise _refused(answer.status, content)
+                    return answered
+                raise _refused(answer.status, answered)
         raise AssertionError
 
     def _take(self) -> HTTPConnection:
@@ -194,7 +181,7 @@ class Client:
             connection, used = self._idle.pop() if self._idle else (None, 0.0)
         if connection is None:
             return self._kind(*self._address, timeout=self._timeout)
-        if time.monotonic() - used > IDLE:
+        if time.monotonic() - used > IDLE_SECONDS:
             connection.close()  # it opens again by itself
         return connection
 

@@ -2,7 +2,6 @@
 
 import threading
 from os import PathLike
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -54,12 +53,7 @@ class DigitStream:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
 

@@ -1,36 +1,223 @@
-"""The door: what every request passes before, and every answer after, the service proper."""
+"""What every request passes before the service, and every answer after it.
 
+The host that was meant, tokens, limits, and one shape for every error:
+``{"error": {"code": …, "message": …}}``, never a stack trace or the name of a file.
+"""
+
+import asyncio
+import hmac
+import json
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
+from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from streamhash.service.errors import Refusal
-from streamhash.service.limits import Limits, overloaded, too_large
+from streamhash.errors import InputError, StreamhashError
 from streamhash.service.metrics import Metrics
-from streamhash.service.security import PAGE_HEADERS, Tokens, check_host
 
-__all__ = ["Guard"]
+__all__ = ["LOOPBACK", "Guard", "Limits", "Tokens", "answer_error", "overloaded"]
 
-ALWAYS = ("/health", "/metrics")  # answered even when there is too much to do
+logger = logging.getLogger(__name__)
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+SHORTEST_TOKEN = 16  # characters
+READING_POSTS = ("/api/search", "/api/encode", "/api/compare", "/api/items/get")
+WITHOUT_TOKEN = ("/", "/health", "/ready", "/openapi.json", "/favicon.ico")
+WHEN_OVERLOADED = ("/health", "/metrics")  # answered even then
+
+ANSWER_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+}
+CODES = {
+    400: "bad_input",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "too_slow",
+    409: "conflict",
+    413: "too_large",
+    415: "unsupported_type",
+    421: "wrong_host",
+    422: "invalid",
+    503: "overloaded",
+}
+# Errors whose own text may name files or other machines: it is logged, this is answered.
+PUBLIC_TEXTS = {
+    "in_use": "another process writes to this collection.",
+    "storage": "the collection could not be read or written; see the service's log.",
+    "unreachable": "the server that holds this collection's codes does not answer; try again.",
+    "internal": "something went wrong here; the service's log has more.",
+}
+ERROR_HEADERS = {
+    401: {"WWW-Authenticate": "Bearer"},
+    408: {"Connection": "close"},
+    503: {"Retry-After": "1"},
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on single requests, and on all that are being answered."""
+
+    body: int = 32 * 2**20  # bytes of a body
+    bodies: int = 256 * 2**20  # bytes of all bodies that are being read or worked on
+    body_seconds: float = 30.0  # until a body has come
+    head_seconds: float = 15.0  # until the head of a request has come
+    vectors: int = 10_000  # vectors, ids or labels of a request
+    k: int = 1_000
+    answers: int = 200_000  # neighbours of a request, over all its queries
+    page: int = 1_000  # items of a list
+    sample: int = 2_000  # items that an older model or another method is tried on
+    requests: int = 512  # being answered at a time
+    connections: int = 2_048
+    searches: int = 256  # that wait; writes: an eighth of them, comparisons: a sixty-fourth
+
+    def check(self, n: int, k: int = 0, *, what: str = "ids") -> None:
+        """Refuse a request for more than one may ask for: ``n`` of something, ``k`` neighbours."""
+        if k > self.k:
+            raise HTTPException(413, f"k={k} is too many; ask for at most {self.k}.")
+        if n > self.vectors:
+            raise HTTPException(413, f"{n} {what} came; send at most {self.vectors} in a request.")
+        if n * k > self.answers:
+            raise HTTPException(
+                413,
+                f"{n} queries with k={k} are too many answers; ask for at most {self.answers} in "
+                "a request.",
+            )
+
+
+@dataclass(frozen=True, repr=False)
+class Tokens:
+    """What opens the service: the write token all of it, the read token what changes nothing.
+
+    Without any token all is open; with a read token alone, nobody writes.
+    """
+
+    read: str | None = None
+    write: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, token in (("read", self.read), ("write", self.write)):
+            if token is None:
+                continue
+            if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
+                raise InputError(
+                    f"the {name} token is too short or has strange characters; make one of at "
+                    f"least {SHORTEST_TOKEN} letters and digits: python -c 'import secrets; "
+                    "print(secrets.token_urlsafe())'"
+                )
+        if self.read is not None and self.read == self.write:
+            raise InputError("the read token and the write token are the same; make two.")
+
+    def __bool__(self) -> bool:
+        return self.read is not None or self.write is not None
+
+    def check(self, method: str, path: str, headers: Headers) -> None:
+        """Refuse a request whose token does not open what it asks for."""
+        if not self or path in WITHOUT_TOKEN or path.startswith("/static/"):
+            return
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        token = given.strip().encode() if scheme.lower() == "bearer" else b""
+        # Both are compared at all times, so that the time taken tells nothing.
+        writes = _same(token, self.write)
+        reads = _same(token, self.read)
+        if not (reads or writes):
+            raise HTTPException(
+                401, "a token is needed: send the header Authorization: Bearer TOKEN."
+            )
+        if method not in ("GET", "HEAD") and path not in READING_POSTS and not writes:
+            raise HTTPException(403, "this token only reads; writing needs the write token.")
+
+
+def _same(given: bytes, token: str | None) -> bool:
+    return hmac.compare_digest(given, (token or "").encode()) and token is not None
+
+
+def overloaded(what: str) -> HTTPException:
+    """Return the answer when there is too much to do: come back in a second."""
+    return HTTPException(503, f"too many {what} at a time; try again.")
+
+
+def answer_error(error: Exception) -> Response:
+    """Return the answer to an error, with the status that it carries."""
+    headers = None
+    if isinstance(error, RequestValidationError):
+        status, code, message = 422, CODES[422], _explain(error.errors())
+    elif isinstance(error, HTTPException):
+        status, headers = error.status_code, error.headers
+        code, message = CODES.get(status, "error"), str(error.detail)
+        if message == "Not Found":  # as Starlette says it
+            message = "there is nothing at this address."
+    elif isinstance(error, StreamhashError):
+        status, code, message = error.status, error.code, str(error)
+    elif isinstance(error, OSError):
+        status, code, message = 507, "storage", str(error)
+    else:
+        status, code, message = 500, "internal", repr(error)
+    if code in PUBLIC_TEXTS:
+        logger.error("%s: %s", code, message, exc_info=error if code == "internal" else None)
+        message = PUBLIC_TEXTS[code]
+    # JSON in ASCII can say any string, even one that UTF-8 cannot.
+    body = json.dumps({"error": {"code": code, "message": message}})
+    headers = headers or ERROR_HEADERS.get(status)
+    return Response(body, status, headers, media_type="application/json")
+
+
+def _explain(errors: Any) -> str:
+    """Tell the first thing that is wrong with a request, and how many more there are."""
+    first = errors[0]
+    # Beside names and places in lists, pydantic names types that were tried.
+    parts = [str(part) for part in first["loc"][1:] if str(part).isalnum()]
+    reason = first.get("ctx", {}).get("error", first["msg"])
+    more = f" ({len(errors) - 1} more)" if len(errors) > 1 else ""
+    return f"{'.'.join(parts) or first['loc'][0]}: {str(reason).rstrip('.')}{more}."[:500]
 
 
 class Guard:
-    """Middleware: host, token and size of a request; headers and measures of an answer."""
+    """Middleware: host, token and size of a request; headers and measures of an answer.
+
+    On loopback only its own names are taken for its host, else a page of any site could reach the
+    service by a name that its owner lets point to 127.0.0.1 (DNS rebinding).
+    """
 
     def __init__(
         self,
         app: ASGIApp,
         *,
         tokens: Tokens,
-        hosts: frozenset[str] | None,
+        host: str,
+        allowed_hosts: Iterable[str],
         limits: Limits,
         metrics: Metrics,
     ) -> None:
-        self._app, self._tokens, self._hosts = app, tokens, hosts
-        self._limits, self._metrics, self._running = limits, metrics, 0
+        self._app, self._tokens, self._limits, self._metrics = app, tokens, limits, metrics
+        self._bodies, self._running = _Bodies(limits), 0
+        names = [*allowed_hosts]
+        if host in LOOPBACK:
+            names += LOOPBACK
+        elif names:
+            names.append(host)
+        patterns = [f"[{name}]" if ":" in name else name for name in names] or ["*"]
+        self._check_host = TrustedHostMiddleware(_accept, patterns, www_redirect=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request pass, or answer it here."""
@@ -47,54 +234,81 @@ class Guard:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
-                for name, value in PAGE_HEADERS.items():
+                for name, value in ANSWER_HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
         self._running += 1
         self._metrics.running.set(self._running)
         try:
-            try:
-                self._check(scope)
-            except Refusal as refusal:
-                await _answer(refusal, scope, send_guarded)
-            else:
-                await self._app(scope, receive, send_guarded)
-        except Exception:
-            if status == 0:  # else its own handler has logged and answered it
-                raise
+            await self._check_host(scope, receive, _refuse_host)
+            self._check(scope)
+            with self._bodies.bounded(receive) as receive_bounded:
+                await self._app(scope, receive_bounded, send_guarded)
+        except Exception as error:  # noqa: BLE001  each has its answer
+            if status == 0:  # else a handler of the app has answered it
+                await answer_error(error)(scope, receive, send_guarded)
         finally:
             self._running -= 1
+            route = getattr(scope.get("route"), "path", "other")
             self._metrics.running.set(self._running)
-            let_go: Callable[[], None] | None = scope.get("streamhash.let_go")
-            if let_go is not None:
-                let_go()
-            self._metrics.answered(_route(scope), status, time.perf_counter() - start)
+            self._metrics.requests.labels(route, str(status)).inc()
+            self._metrics.seconds.labels(route).observe(time.perf_counter() - start)
 
     def _check(self, scope: Scope) -> None:
-        headers, method, path = Headers(scope=scope), scope["method"], scope["path"]
-        check_host(self._hosts, headers)
-        if self._running > self._limits.requests and path not in ALWAYS:
+        headers, path = Headers(scope=scope), scope["path"]
+        if self._running > self._limits.requests and path not in WHEN_OVERLOADED:
             raise overloaded("requests")
-        self._tokens.check(method, path, headers)
+        self._tokens.check(scope["method"], path, headers)
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self._limits.body:
-            raise too_large(self._limits.body)
+            raise _too_large(self._limits)
 
 
-async def _answer(refusal: Refusal, scope: Scope, send: Send) -> None:
-    body = refusal.body()
-    headers = {
-        "content-type": "application/json",
-        "content-length": str(len(body)),
-        **{name.lower(): value for name, value in refusal.headers.items()},
-    }
-    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": refusal.status, "headers": raw})
-    content = b"" if scope["method"] == "HEAD" else body
-    await send({"type": "http.response.body", "body": content})
+async def _accept(_: Scope, __: Receive, ___: Send) -> None:
+    """Stand behind Starlette's check of the host, and do nothing."""
 
 
-def _route(scope: Scope) -> str:
-    route: Any = scope.get("route")
-    return str(getattr(route, "path", "other"))
+async def _refuse_host(_: Message) -> None:
+    raise HTTPException(
+        421, "this service does not go by that Host; allow it with --allow-host NAME."
+    )
+
+
+class _Bodies:
+    """Bounds each body in bytes and seconds, and the bytes of all that are worked on."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits, self._bytes = limits, 0
+
+    @contextmanager
+    def bounded(self, receive: Receive) -> Iterator[Receive]:
+        """Count what is received, until its request has been answered."""
+        limits, size = self._limits, 0
+        deadline = asyncio.get_running_loop().time() + limits.body_seconds
+
+        async def receive_bounded() -> Message:
+            nonlocal size
+            try:
+                async with asyncio.timeout_at(deadline):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(
+                    408, f"the body took more than {limits.body_seconds:g} s to come."
+                ) from None
+            n = len(message.get("body", b""))
+            if size + n > limits.body:
+                raise _too_large(limits)
+            if self._bytes + n > limits.bodies:
+                raise overloaded("large bodies")
+            size, self._bytes = size + n, self._bytes + n
+            return message
+
+        try:
+            yield receive_bounded
+        finally:
+            self._bytes -= size
+
+
+def _too_large(limits: Limits) -> HTTPException:
+    return HTTPException(413, f"the body has more than {limits.body} bytes; send smaller batches.")

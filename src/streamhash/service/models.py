@@ -1,47 +1,22 @@
-"""What requests and answers look like; the OpenAPI description is made from these."""
+"""What requests and answers look like; FastAPI writes the OpenAPI description from these."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
+import numpy as np
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    JsonValue,
     StringConstraints,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
     model_validator,
 )
 
-__all__ = [
-    "AddBody",
-    "AddOptions",
-    "Added",
-    "CompareBody",
-    "Comparison",
-    "Deleted",
-    "EncodeBody",
-    "EncodeOptions",
-    "Encoded",
-    "ErrorBody",
-    "Found",
-    "FullItem",
-    "FullItems",
-    "Health",
-    "HistoryBody",
-    "IdsBody",
-    "ItemList",
-    "LabelBody",
-    "Labelled",
-    "ModelFacts",
-    "Ready",
-    "RefreshBody",
-    "Refreshing",
-    "SearchBody",
-    "SearchOptions",
-    "StatusBody",
-]
+from streamhash.service.frames import read_array, unpack_frame
 
-LARGEST = 2**63 - 1
+TOO_LARGE = 2**63
 
 
 def _whole(value: Any) -> Any:
@@ -49,64 +24,82 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Number = Annotated[int, Field(ge=0, le=LARGEST), BeforeValidator(_whole)]
+def _array_or_lists(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    """Let vectors of a raw body pass as they are."""
+    return value if isinstance(value, np.ndarray) else check(value)
+
+
+Number = Annotated[int, Field(ge=0, lt=TOO_LARGE), BeforeValidator(_whole)]
 Text = Annotated[str, StringConstraints(max_length=1000)]
 Id = Number | Text
-Label = Annotated[int, Field(ge=-LARGEST, le=LARGEST), BeforeValidator(_whole)] | Text
+Label = Annotated[int, Field(gt=-TOO_LARGE, lt=TOO_LARGE), BeforeValidator(_whole)] | Text
 Vector = Annotated[list[float], Field(min_length=1, title="Vector")]
-Vectors = Annotated[list[Vector], Field(min_length=1)]
+Lists = Annotated[list[Vector], Field(min_length=1)]
+Vectors = Annotated[Lists, WrapValidator(_array_or_lists)]
 Ids = Annotated[list[Id], Field(min_length=1)]
-K = Annotated[int, Field(ge=1, le=LARGEST), BeforeValidator(_whole)]
+K = Annotated[int, Field(ge=1, lt=TOO_LARGE), BeforeValidator(_whole)]
 
 
-class _In(BaseModel):
+class _Body(BaseModel):
     """What comes in: nothing is guessed, nothing unknown is passed over."""
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
-class SearchOptions(_In):
-    """A search, beside the vectors."""
+class VectorBody(_Body):
+    """A body that has vectors, and may come as raw numbers (see ``frames``)."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _unpack(cls, body: Any) -> Any:
+        if not isinstance(body, bytes):
+            return body
+        head, numbers = unpack_frame(body)
+        rows, rest = read_array(numbers, "float32", head.pop("shape", None))
+        if len(rest):
+            raise ValueError(f"raw body: {len(rest)} bytes came after the numbers")
+        if "vectors" in head:
+            raise ValueError("raw body: vectors came in the head; send them as numbers after it")
+        return {**head, "vectors": rows}
+
+
+def _either(one: str, other: str) -> dict[str, Any]:
+    return {"required": [one], "properties": {one: {"type": "array"}, other: {"type": "null"}}}
+
+
+class SearchBody(VectorBody):
+    """Vectors, or ids of items, whose neighbours are asked for."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [_either("vectors", "ids"), _either("ids", "vectors")],
+            "examples": [{"ids": [0], "k": 3, "metadata": False}],
+        }
+    )
+
+    vectors: Vectors | None = None
     ids: Ids | None = Field(None, description="Ask with the vectors of these items.")
     k: K = Field(10, description="Neighbours of each query.")
     model: Number | None = Field(None, description="An older model, tried on a sample of items.")
     metadata: bool = Field(True, description="Whether to answer with metadata.")
 
-
-EITHER: JsonValue = [
-    {"required": [one], "properties": {one: {"type": "array"}, other: {"type": "null"}}}
-    for one, other in (("vectors", "ids"), ("ids", "vectors"))
-]
-
-
-class SearchBody(SearchOptions):
-    """Vectors, or ids of items, whose neighbours are asked for."""
-
-    model_config = ConfigDict(json_schema_extra={"oneOf": EITHER})
-
-    vectors: Vectors | None = None
-
     @model_validator(mode="after")
-    def _one_of_both(self) -> "SearchBody":
+    def _one_of_both(self) -> Self:
         if (self.vectors is None) == (self.ids is None):
             raise ValueError("pass either vectors or ids")
         return self
 
 
-class EncodeOptions(_In):
-    """Nothing beside the vectors."""
-
-
-class EncodeBody(EncodeOptions):
+class EncodeBody(VectorBody):
     """Vectors to encode."""
 
     vectors: Vectors
 
 
-class AddOptions(_In):
-    """Items to add, beside their vectors."""
+class AddBody(VectorBody):
+    """Items to add."""
 
+    vectors: Vectors
     ids: Ids | None = Field(None, description="One an item; null numbers them on.")
     labels: list[Label | None] | None = Field(None, description="One an item, null for none.")
     metadata: list[dict[str, Any] | None] | None = Field(None, description="One an item.")
@@ -115,47 +108,51 @@ class AddOptions(_In):
     )
 
 
-class AddBody(AddOptions):
-    """Items to add."""
-
-    vectors: Vectors
-
-
-class LabelBody(_In):
+class LabelBody(_Body):
     """Labels of items that are there."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [0], "labels": [1]}]})
 
     ids: Ids
     labels: list[Label | None]
 
 
-class IdsBody(_In):
+class IdsBody(_Body):
     """Items by their ids."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [0]}]})
 
     ids: Ids
 
 
-class RefreshBody(_In):
+class RefreshBody(_Body):
     """Whether the answer is to wait for the end."""
 
     wait: bool = False
 
 
-class ByModel(_In):
+class ByModel(_Body):
     """A model that serves or has served."""
 
     model: Number
 
 
-class ByMethod(_In):
+class ByMethod(_Body):
     """A method, learned from the labelled items of the sample."""
 
     method: str = Field(description="A name that `streamhash methods` lists.")
 
 
-class CompareBody(_In):
+class CompareBody(_Body):
     """The same queries by two models or methods."""
 
-    queries: Ids | Vectors
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"queries": [0], "k": 5, "left": {"model": 1}, "right": {"method": "lsh"}}]
+        }
+    )
+
+    queries: Ids | Lists
     k: K = 10
     left: ByModel | ByMethod
     right: ByModel | ByMethod

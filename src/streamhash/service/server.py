@@ -5,40 +5,108 @@ import ctypes
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from os import PathLike
 from typing import Any
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.exceptions import HTTPException
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from streamhash.errors import InputError
-from streamhash.service.errors import Refusal
-from streamhash.service.limits import Limits
-from streamhash.service.security import LOOPBACK, Tokens
+from streamhash.live import Collection
+from streamhash.service.app import create_app
+from streamhash.service.guard import LOOPBACK, Limits, Tokens, answer_error
 
-__all__ = ["check_open", "listen", "run"]
+__all__ = ["return_freed_memory", "serve"]
 
-IDLE = 75  # seconds that a connection without a request is kept
-STOPPING = 60  # seconds that running requests have to end
+IDLE_SECONDS = 75  # that a connection without a request is kept
+STOPPING_SECONDS = 60  # that running requests have to end
 M_MMAP_THRESHOLD = -3  # of glibc's mallopt
 
 
-def check_open(host: str, tokens: Tokens) -> None:
-    """Refuse to listen where others can reach it without a token."""
+def serve(
+    collection: Collection | str | PathLike[str],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    read_only: bool = False,
+    tokens: Tokens | None = None,
+    allowed_hosts: Iterable[str] = (),
+    limits: Limits | None = None,
+    started: Callable[[str, Collection], None] | None = None,
+) -> None:
+    """Serve a collection over HTTP until SIGTERM or Ctrl-C.
+
+    Requests that run then are answered first, and all that was acknowledged is stored.
+
+    Parameters
+    ----------
+    collection : Collection or path
+        One that is open, or where one is.
+    host : str
+        Where to listen; any other address than this machine's own needs a token.
+    port : int
+        0 takes a free one.
+    read_only : bool
+        Open the path to read only, beside another process that writes.
+    tokens : Tokens
+        What opens the service; by default it is open.
+    allowed_hosts : names
+        Other names that it goes by, behind a proxy.
+    limits : Limits
+    started : function
+        Called with the service's address and the collection when it answers.
+    """
+    tokens, limits = tokens or Tokens(), limits or Limits()
     if host not in LOOPBACK and not tokens:
         raise InputError(
             f"serve: --host {host} lets other machines in, and no token is set; put one into a "
             "file for --write-token-file (or --read-token-file), or into STREAMHASH_WRITE_TOKEN."
         )
+    opened = (
+        nullcontext(collection)
+        if isinstance(collection, Collection)
+        else Collection.open(collection, read_only=read_only, background=True)
+    )
+    with opened as items, _listen(host, port) as listening:
+        name, actual = listening.getsockname()[:2]
+        address = f"http://{f'[{name}]' if ':' in name else name}:{actual}/"
+        app = create_app(
+            items, tokens=tokens, host=host, allowed_hosts=allowed_hosts, limits=limits
+        )
+        config = uvicorn.Config(
+            app,
+            http=_bounded_protocol(limits),
+            ws="none",
+            lifespan="on",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # nothing here depends on who asks
+            timeout_keep_alive=IDLE_SECONDS,
+            timeout_graceful_shutdown=STOPPING_SECONDS,
+        )
+        return_freed_memory()
+        with _quiet_signals():
+            _Server(config, lambda: started and started(address, items)).run([listening])
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; port 0 takes a free one."""
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, started: Callable[[], object]) -> None:
+        super().__init__(config)
+        self._call_started = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._call_started()
+
+
+def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        at = socket.create_server((host, port), family=family, backlog=1024)
+        listening = socket.create_server((host, port), family=family, backlog=1024)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(
@@ -46,38 +114,11 @@ def listen(host: str, port: int) -> socket.socket:
         ) from error
     # Connections inherit it. asyncio sets it only where a socket names its protocol, which those of
     # create_server do not; without it, answers in two parts wait 40 ms for an acknowledgement.
-    at.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return at
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
 
 
-def run(
-    app: ASGIApp,
-    at: socket.socket,
-    limits: Limits | None = None,
-    started: Callable[[], None] | None = None,
-) -> None:
-    """Serve until SIGTERM or Ctrl-C; requests that run then are answered first."""
-    _give_back_memory()
-    config = uvicorn.Config(
-        app,
-        http=_patient(limits or Limits()),
-        ws="none",
-        lifespan="on",
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,  # nothing here depends on who asks
-        timeout_keep_alive=IDLE,
-        timeout_graceful_shutdown=STOPPING,
-    )
-    with _quiet_signals():
-        server = uvicorn.Server(config)
-        if started is not None:
-            _call_when_started(server, started)
-        server.run(sockets=[at])
-
-
-def _give_back_memory() -> None:
+def return_freed_memory() -> None:
     """Let large arrays go back to the system as soon as they are freed.
 
     glibc does so at first, but keeps ever larger ones the more of them it has seen. Every refresh
@@ -87,16 +128,6 @@ def _give_back_memory() -> None:
         mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
         if mallopt is not None:  # None where the C library is another one
             mallopt(M_MMAP_THRESHOLD, 2**20)
-
-
-def _call_when_started(server: uvicorn.Server, started: Callable[[], None]) -> None:
-    start = server.startup
-
-    async def startup(*arguments: Any, **named: Any) -> None:
-        await start(*arguments, **named)
-        started()
-
-    server.startup = startup  # type: ignore[method-assign]
 
 
 @contextmanager
@@ -114,10 +145,10 @@ def _quiet_signals() -> Iterator[None]:
             signal.signal(name, handler)
 
 
-def _patient(limits: Limits) -> type[asyncio.Protocol]:
+def _bounded_protocol(limits: Limits) -> type[asyncio.Protocol]:
     """Return uvicorn's protocol with bounds: connections, and seconds for a head."""
 
-    class Patient(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    class Bounded(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         _timer: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
@@ -137,7 +168,7 @@ def _patient(limits: Limits) -> type[asyncio.Protocol]:
 
         def send_400_response(self, msg: str) -> None:
             """Answer what is not even HTTP, in the shape of all errors."""
-            body = Refusal(400, f"{msg.rstrip('.')}.").body()
+            body = bytes(answer_error(HTTPException(400, f"{msg.rstrip('.')}.")).body)
             head = (
                 "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n"
                 f"content-length: {len(body)}\r\nx-content-type-options: nosniff\r\n"
@@ -162,4 +193,4 @@ def _patient(limits: Limits) -> type[asyncio.Protocol]:
             if self.cycle is None or self.cycle.response_complete:
                 self.transport.close()
 
-    return Patient
+    return Bounded

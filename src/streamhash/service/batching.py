@@ -12,45 +12,67 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from starlette.exceptions import HTTPException
 
 from streamhash.live import Answer, Collection
-from streamhash.service.limits import overloaded
 from streamhash.threads import get_threads
 
-__all__ = ["Gatherer"]
+__all__ = ["Found", "SearchBatcher"]
 
-TOGETHER = 256  # queries of a batch, unless one request has more
+BATCH_QUERIES = 256  # of a batch, unless one request has more
 
 
-Known = tuple[Answer, dict[int, Any]]  # an answer, and metadata by key
+class Found(NamedTuple):
+    """What a search found."""
+
+    answer: Answer
+    metadata: dict[int, Any]  # by key
+    sample: int | None = None  # items that were searched, where not all were
+
+    def codes(self) -> list[str]:
+        """Return the codes of the queries as people read them."""
+        return [code.tobytes().hex() for code in self.answer.codes]
+
+    def results(self) -> list[list[dict[str, Any]]]:
+        """Return the neighbours as plain values."""
+        ids, distances = self.answer.ids().tolist(), self.answer.distances.tolist()
+        labels, keys, known = self.answer.labels(), self.answer.keys.tolist(), self.metadata
+        return [
+            [
+                {"id": row[0], "distance": row[1], "label": row[2], "metadata": known.get(row[3])}
+                # Labels end where there are no more items, and with them the row.
+                for row in zip(*rows, strict=False)
+            ]
+            for rows in zip(ids, distances, labels, keys, strict=True)
+        ]
 
 
 class _Search(NamedTuple):
     rows: NDArray[np.float32]
     k: int
     metadata: bool
-    answer: "asyncio.Future[Known]"
+    found: "asyncio.Future[Found]"
 
 
-class Gatherer:
+class SearchBatcher:
     """Searches a collection for the requests of one event loop."""
 
-    def __init__(self, collection: Collection, waiting: int) -> None:
-        self._collection, self._most = collection, waiting
+    def __init__(self, collection: Collection, max_waiting: int) -> None:
+        self._collection, self._max_waiting = collection, max_waiting
         self._threads = get_threads()
-        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="serve-search")
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="search")
         self._waiting: deque[_Search] = deque()
         self._running = 0
         self.n_batches = self.n_queries = 0
 
-    async def search(self, rows: NDArray[np.float32], k: int, *, metadata: bool) -> Known:
+    async def search(self, rows: NDArray[np.float32], k: int, *, metadata: bool) -> Found:
         """Find the ``k`` nearest items of each of the checked rows, with metadata if wanted."""
-        if len(self._waiting) >= self._most:
-            raise overloaded("searches")
-        answer: asyncio.Future[Known] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Search(rows, k, metadata, answer))
+        if len(self._waiting) >= self._max_waiting:
+            raise HTTPException(503, "too many searches at a time; try again.")
+        search = _Search(rows, k, metadata, asyncio.get_running_loop().create_future())
+        self._waiting.append(search)
         self._start()
-        return await answer
+        return await search.found
 
     def _start(self) -> None:
         while self._waiting and self._running < self._threads:
@@ -58,18 +80,17 @@ class Gatherer:
             size, width = len(batch[0].rows), batch[0].rows.shape[1]
             while (
                 self._waiting
-                and size + len(self._waiting[0].rows) <= TOGETHER
+                and size + len(self._waiting[0].rows) <= BATCH_QUERIES
                 and self._waiting[0].rows.shape[1] == width
             ):
                 batch.append(self._waiting.popleft())
                 size += len(batch[-1].rows)
             self._running += 1
             self.n_batches, self.n_queries = self.n_batches + 1, self.n_queries + size
-            loop = asyncio.get_running_loop()
-            work = loop.run_in_executor(self._pool, self._answer, batch)
+            work = asyncio.get_running_loop().run_in_executor(self._pool, self._run, batch)
             work.add_done_callback(partial(self._done, batch))
 
-    def _answer(self, batch: list[_Search]) -> list[Known]:
+    def _run(self, batch: list[_Search]) -> list[Found]:
         rows = batch[0].rows if len(batch) == 1 else np.concatenate([each.rows for each in batch])
         whole = self._collection.answer(rows, max(each.k for each in batch))
         answers, start = [], 0
@@ -82,19 +103,22 @@ class Gatherer:
             if each.metadata
         ]
         known = self._collection.metadata(np.concatenate(wanted)) if wanted else {}
-        return [(answer, known) for answer in answers]
+        return [
+            Found(answer, known if each.metadata else {})
+            for answer, each in zip(answers, batch, strict=True)
+        ]
 
-    def _done(self, batch: list[_Search], work: "asyncio.Future[list[Known]]") -> None:
+    def _done(self, batch: list[_Search], work: "asyncio.Future[list[Found]]") -> None:
         self._running -= 1
         self._start()
         error = work.exception()
         for number, each in enumerate(batch):
-            if each.answer.done():  # given up meanwhile
+            if each.found.done():  # given up meanwhile
                 continue
             if error is not None:
-                each.answer.set_exception(error)
+                each.found.set_exception(error)
             else:
-                each.answer.set_result(work.result()[number])
+                each.found.set_result(work.result()[number])
 
     def close(self) -> None:
         """Wait for the batches that run."""

@@ -1,0 +1,228 @@
+"""The service in this process: what its addresses answer, and that it is what the library says."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from streamhash import FileError, InUseError, UnreachableError
+from streamhash.live import Collection
+from streamhash.service import create_app
+from streamhash.service.frames import TYPE, pack_frame, read_array, unpack_frame
+
+X, Y = load_digits(return_X_y=True)
+QUERIES = X[600:620]
+HOST = {"Host": "127.0.0.1:8000"}
+
+
+@pytest.fixture(scope="module")
+def call(library, ask_app):
+    """Ask for an address, with a body as JSON; return status, headers and content."""
+    return calling(ask_app(create_app(library)))
+
+
+def calling(ask):
+    def call(path, body=None, **headers):
+        if body is None:
+            return ask("GET", path, HOST)
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return ask("POST", path, {**HOST, "Content-Type": "application/json", **headers}, content)
+
+    return call
+
+
+def good(answer):
+    status, _, content = answer
+    assert status < 300, content
+    return json.loads(content)
+
+
+def refused(answer):
+    status, _, content = answer
+    return status, json.loads(content)["error"]["code"]
+
+
+def test_searches_find_what_the_library_finds_as_json_and_raw(call, library):
+    distances, ids = library.search(QUERIES, 7)
+    codes = library.encode(QUERIES)
+    found = good(call("/api/search", {"vectors": QUERIES.tolist(), "k": 7}))
+    assert [[hit["id"] for hit in row] for row in found["results"]] == ids.tolist()
+    assert [[hit["distance"] for hit in row] for row in found["results"]] == distances.tolist()
+    assert found["codes"] == [code.tobytes().hex() for code in codes]
+    assert found["model"] == library.model_number
+    first = found["results"][0][0]
+    item = library.get([first["id"]])[0]
+    assert (first["label"], first["metadata"]) == (item.label, item.metadata)
+    assert good(call("/api/encode", {"vectors": QUERIES.tolist()}))["codes"] == found["codes"]
+
+    raw = {"Content-Type": TYPE, "Accept": TYPE}
+    rows = QUERIES.astype(np.float32)
+    frame = pack_frame({"k": 7, "shape": [*rows.shape]}, rows)
+    head, content = unpack_frame(call("/api/search", frame, **raw)[2])
+    assert head == {"model": 1, "sample": None, "shape": [20, 7], "code_bytes": 4}
+    for kind, wanted in (("uint8", codes), ("int32", distances), ("int64", ids)):
+        got, content = read_array(content, kind, [*wanted.shape])
+        assert np.array_equal(got, wanted)
+    frame = pack_frame({"shape": [*rows.shape]}, rows)
+    head, content = unpack_frame(call("/api/encode", frame, **raw)[2])
+    assert np.array_equal(read_array(content, "uint8", head["shape"])[0], codes)
+    assert good(call("/api/encode", frame, **{"Content-Type": TYPE}))["codes"] == found["codes"]
+
+
+@pytest.mark.parametrize("extra", [{"ids": [1]}, {"vectors": [[1.0]]}, {"K": 3}])
+def test_a_raw_head_with_more_than_it_may_say_is_refused(call, extra):
+    frame = pack_frame({"shape": [1, 64], **extra}, X[:1].astype(np.float32))
+    assert refused(call("/api/search", frame, **{"Content-Type": TYPE})) == (422, "invalid")
+
+
+def test_a_search_by_ids_leaves_the_item_itself_out(call, library):
+    found = good(call("/api/search", {"ids": [5, 7], "k": 20, "metadata": False}))
+    assert all(len(row) == 20 for row in found["results"])
+    for item, row in zip((5, 7), found["results"], strict=True):
+        _, ids = library.search(X[item : item + 1], 21)
+        assert [hit["id"] for hit in row] == [i for i in ids[0].tolist() if i != item]
+        assert row[0]["metadata"] is None
+
+
+def test_more_neighbours_than_items_end_the_row(call):
+    found = good(call("/api/search", {"vectors": QUERIES[:1].tolist(), "k": 1000}))
+    assert len(found["results"][0]) == 600
+    many = good(call("/api/search", {"vectors": QUERIES[:2].tolist(), "k": 600}))
+    assert many["results"][0] == found["results"][0]  # written as JSON in a thread
+
+
+def test_items_are_listed_shown_and_drawn(call, library):
+    page = good(call("/api/items?offset=2&limit=3"))
+    assert page["total"] == 600
+    assert page["items"][0] == {"id": 2, "label": int(Y[2]), "metadata": library.get([2])[0][3]}
+    assert [item["id"] for item in page["items"]] == [2, 3, 4]
+    newest = good(call("/api/items?limit=2&newest=true"))["items"]
+    assert [item["id"] for item in newest] == [599, 598]
+    item = good(call("/api/items/17"))
+    assert item["vector"] == X[17].tolist()
+    assert item["code"] == library.encode(X[17:18]).tobytes().hex()
+    assert good(call("/api/items/get", {"ids": [17]})) == {"items": [item]}
+    status, headers, content = call("/api/items/17/image")
+    assert (status, headers["content-type"]) == (200, "image/png")
+    image = pytest.importorskip("PIL.Image").open(io.BytesIO(content))
+    grey = np.rint(X[17].reshape(8, 8) / X[17].max() * 255)
+    assert np.array_equal(np.asarray(image), grey)
+
+
+def test_status_history_and_models_are_those_of_the_library(call, library):
+    status = good(call("/api/status"))
+    assert status["items"] == 600
+    assert status["writable"] is False
+    assert status["address"] == "digits"
+    assert status["serving"] == json.loads(json.dumps(library.status()["serving"]))
+    assert good(call("/api/models")) == [
+        {"number": number, **facts} for number, facts in library.models()
+    ]
+    assert good(call("/api/history"))["refreshes"] == library.history().refreshes
+
+
+def test_methods_are_compared_on_the_same_items(call):
+    queries = [*range(0, 100, 5)]
+    body = {"queries": queries, "k": 10, "left": {"model": 1}, "right": {"method": "lsh"}}
+    found = good(call("/api/compare", body))
+    assert found["sample"] == 600 - len(queries)
+    assert found["precision"]["left"] > found["precision"]["right"] > 0.3
+    for side in ("left", "right"):
+        shown = [
+            np.mean([hit["label"] == Y[query] for hit in row])
+            for query, row in zip(queries, found[side]["results"], strict=True)
+        ]
+        assert found["precision"][side] == pytest.approx(np.mean(shown))
+        assert not {hit["id"] for row in found[side]["results"] for hit in row} & {*queries}
+    body["queries"] = QUERIES[:2].tolist()
+    assert good(call("/api/compare", body))["precision"] == {"left": None, "right": None}
+
+
+def test_the_description_is_fastapis_with_the_width_and_no_outside_address(call):
+    content = call("/openapi.json")[2]
+    assert b"http://" not in content
+    assert b"https://" not in content
+    document = json.loads(content)
+    schema = document["components"]["schemas"]["SearchBody"]
+    assert schema["properties"]["vectors"]["anyOf"][0]["items"]["maxItems"] == 64
+    search = document["paths"]["/api/search"]["post"]
+    assert set(search["requestBody"]["content"]) == {"application/json", TYPE}
+    assert set(search["responses"]["200"]["content"]) == {"application/json", TYPE}
+    assert set(search["responses"]) >= {"400", "401", "404", "409", "413", "422", "503", "507"}
+    assert call("/docs")[0] == 404
+
+
+def test_a_method_that_is_not_there_is_told_those_that_are(library, ask_app):
+    ask = ask_app(create_app(library))
+    for path, methods in (("/api/items", "GET, POST"), ("/api/items/get", "POST")):
+        status, headers, _ = ask("DELETE", path, HOST)
+        assert (status, headers["allow"]) == (405, methods)
+
+
+def test_what_cannot_be_written_to_says_so(call):
+    for path, body in (
+        ("/api/items", {"vectors": X[:1].tolist()}),
+        ("/api/labels", {"ids": [1], "labels": [1]}),
+        ("/api/items/delete", {"ids": [1]}),
+        ("/api/refresh", {"wait": True}),
+        ("/api/refresh", {}),
+    ):
+        assert refused(call(path, body)) == (403, "read_only")
+    assert good(call("/api/status"))["refresh"]["running"] is False
+
+
+@pytest.mark.parametrize(
+    ("error", "answer", "logged"),
+    [
+        (UnreachableError("milvus://secret:1 is away"), (503, "unreachable"), "secret"),
+        (FileError("/home/secret: corrupt"), (507, "storage"), "secret"),
+        (OSError("/home/secret: no space"), (507, "storage"), "secret"),
+        (InUseError("/home/secret: in use"), (409, "in_use"), "secret"),
+        (RuntimeError("secret"), (500, "internal"), "Traceback"),
+    ],
+)
+def test_faults_have_a_status_and_are_told_to_the_log_alone(
+    call, library, monkeypatch, caplog, error, answer, logged
+):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(library, "answer", fail)
+    status, headers, content = call("/api/search", {"vectors": QUERIES[:1].tolist()})
+    assert refused((status, headers, content)) == answer
+    assert b"secret" not in content
+    assert logged in caplog.text
+    assert headers.get("retry-after") == ("1" if status == 503 else None)
+
+
+def test_an_empty_collection_says_that_it_is_not_ready(make_digits, ask_app):
+    with Collection.open(make_digits(0)) as items:
+        call = calling(ask_app(create_app(items)))
+        assert call("/health")[0] == 200
+        assert refused(call("/ready")) == (503, "not_ready")
+        assert refused(call("/api/search", {"vectors": [[1.0, 2.0]]})) == (409, "not_ready")
+        assert refused(call("/api/encode", {"vectors": [[1.0, 2.0]]})) == (409, "not_ready")
+        assert refused(call("/api/refresh", {"wait": True})) == (400, "bad_input")
+        assert good(call("/api/status"))["items"] == 0
+        assert good(call("/api/items")) == {"total": 0, "items": []}
+        body = {"vectors": X[:250].tolist(), "labels": Y[:250].tolist()}
+        assert good(call("/api/items", body)) == {"added": 250}
+        assert call("/ready")[0] == 200
+        body = {"vectors": X[250:450].tolist(), "labels": Y[250:450].tolist()}
+        assert good(call("/api/items", body)) == {"added": 200}
+        assert good(call("/api/refresh", {"wait": True})) == {"running": False, "changed": True}
+
+
+def test_ids_may_be_strings_with_anything_in_them(make_digits, ask_app):
+    with Collection.open(make_digits(250, strings=True)) as items:
+        call = calling(ask_app(create_app(items)))
+        body = {"ids": ["../../etc/passwd", "a\x00é", "7"], "vectors": X[300:303].tolist()}
+        assert good(call("/api/items", body)) == {"added": 3}
+        assert good(call("/api/items/7"))["id"] == "7"
+        assert good(call("/api/items/a%2F7"))["id"] == "a/7"
+        assert good(call("/api/items/..%2F..%2Fetc%2Fpasswd"))["vector"] == X[300].tolist()
+        assert call("/api/items/a%2F7/image")[0] == 200
+        found = good(call("/api/search", {"ids": ["a/7"], "k": 1000}))
+        assert len(found["results"][0]) == 252
