@@ -16,15 +16,15 @@ from streamhash import SDOH, get_threads
 from streamhash.lab.datasets import PlacesLikeStream
 from streamhash.metrics import mean_average_precision, precision_within_radius
 
-ITEMS, QUERIES, PIECE = 2_500_000, 4_100, 50_000
+ITEMS, QUERIES, PIECE_ROWS = 2_500_000, 4_100, 50_000
 
 
 def main() -> None:
     print(describe_machine())
-    stream = PlacesLikeStream(seed=0)
+    stream = PlacesLikeStream(random_state=0)
     hasher = SDOH(64, random_state=0).partial_fit(*stream.take(20_000))
     codes, labels = [], []
-    for X, y in stream.pieces(ITEMS + QUERIES, size=PIECE):
+    for X, y in stream.pieces(ITEMS + QUERIES, size=PIECE_ROWS):
         codes.append(hasher.transform(X))
         labels.append(y)
     database, names = np.concatenate(codes), np.concatenate(labels)

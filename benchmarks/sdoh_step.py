@@ -71,7 +71,7 @@ def default_against_published() -> None:
         "\nMNIST, 20,000 instances learned by the paper's protocol, one seed: mAP and CPU seconds"
     )
     print(f"{'bits':>5} {'published':>18} {'default':>18} {'ratio':>8}")
-    parts = split(data.y, queries_per_class=100, stream=20_000, seed=0)
+    parts = split(data.y, queries_per_class=100, stream=20_000, random_state=0)
     stream = data.X[parts.stream], data.y[parts.stream]
     SDOH(n_bits=8).fit(stream[0][:400], stream[1][:400])  # compile before the clock runs
     for k in (32, 48, 64, 128):

@@ -1,5 +1,7 @@
 """Features of images: every source of images, resuming, what is refused, and CIFAR-10's files."""
 
+import gzip
+import hashlib
 import io
 import re
 import subprocess
@@ -10,11 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from streamhash.cli import app
+import cifar
+from extract import extract_features
 from streamhash.errors import FileError, InputError, MissingDataError, MissingPartError
-from streamhash.lab.datasets import extract_features, load_data
+from streamhash.lab.datasets import load_data
+
+SCRIPTS = Path(__file__).parents[2] / "examples" / "image_features"
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.integers(0, 256, (50, 4, 5, 3), dtype=np.uint8)
@@ -113,6 +117,7 @@ class TestSources:
         Path("pictures/cat").mkdir(parents=True)
         Path("pictures/cat/1.png").touch()
         monkeypatch.setitem(sys.modules, "PIL", None)
+        monkeypatch.setitem(sys.modules, "PIL.Image", None)
         with pytest.raises(MissingPartError, match=r"needs Pillow.*streamhash\[images\]"):
             extract_features("pictures", means, "f.npy")
 
@@ -167,7 +172,8 @@ class TestResuming:
         np.save("images.npy", IMAGES)
         code = (
             "import os; os.environ['KILL'] = '1'\n"
-            "from streamhash.lab.datasets import extract_features\n"
+            f"import sys; sys.path.insert(0, {str(SCRIPTS)!r})\n"
+            "from extract import extract_features\n"
             "extract_features('images.npy', 'own:killed', 'f.npy', batch_size=10)"
         )
         done = subprocess.run([sys.executable, "-c", code], check=False)
@@ -230,7 +236,6 @@ class TestRefusals:
             ("a.txt", InputError, "a.txt is neither a .npy file, nor cifar-10-binary.tar.gz, nor"),
             ("a.npy", FileError, "a.npy cannot be read as .npy"),
             ("empty", InputError, "empty has no sub-folders with pictures; put those of each"),
-            ("cifar10-images", MissingDataError, "run streamhash data fetch cifar10-images, or"),
         ],
     )
     def test_images_of_no_use(self, images, error, message):
@@ -250,7 +255,7 @@ class TestRefusals:
             assert str(caught.value) == (
                 f"extract_features: {name} cannot be read as CIFAR-10's binary version (it is the "
                 "python version, of pickled objects, which are never loaded, as they can run "
-                "code); get cifar-10-binary.tar.gz: streamhash data fetch cifar10-images."
+                "code); get cifar-10-binary.tar.gz: python examples/image_features/cifar.py."
             )
 
     @pytest.mark.parametrize(
@@ -295,7 +300,7 @@ class TestRefusals:
             ("f.npz", {}, "out='f.npz' does not end in .npy; choose such a name."),
             ("there.npy", {}, "there.npy is there already; delete it, or choose another name."),
             ("g.npy", {}, "g.labels.npy is there already; delete it, or choose another name."),
-            ("f.npy", {"batch_size": 0}, "batch_size=0 is not a whole number from 1 up"),
+            ("f.npy", {"batch_size": 0}, "batch_size=0 must be a whole number from 1 up"),
             ("f.npy", {"labels": [1, 2]}, "labels are int64 of shape (2,) for 50 images; pass one"),
         ]:
             with pytest.raises(InputError, match=re.escape(message)):
@@ -303,39 +308,73 @@ class TestRefusals:
 
 
 @pytest.mark.usefixtures("folder")
-class TestCommands:
+class TestScript:
     def run(self, *words):
-        return CliRunner().invoke(app, list(words), prog_name="streamhash")
+        return subprocess.run(
+            [sys.executable, SCRIPTS / "extract.py", *words], capture_output=True, text=True
+        )
 
     def test_features(self):
         np.save("images.npy", IMAGES)
         Path("y.txt").write_text("1\n2\n" * 25)
         Path("own_extractor.py").write_text(EXTRACTOR)
-        words = ["data", "features", "--images", "images.npy", "--extractor"]
-        result = self.run(*(*words, "own_extractor:means", "--out", "f.npy", "--labels", "y.txt"))
-        assert (result.exit_code, result.stderr) == (0, "")
-        assert result.stdout == (
-            "The features are in f.npy: use them with --data f.npy --labels f.labels.npy.\n"
+        words = ["--images", "images.npy", "--extractor"]
+        done = self.run(*words, "own_extractor:means", "--out", "f.npy", "--labels", "y.txt")
+        assert (done.returncode, done.stderr.strip()) == (0, "50 of 50 images")
+        assert done.stdout == (
+            "\nThe features are in f.npy: use them with --data f.npy --labels f.labels.npy.\n"
         )
         assert load_data("f.npy", labels="f.labels.npy").X.shape == (50, 3)
-        result = self.run(*words, "math:pi", "--out", "g.npy")
-        assert (result.exit_code, result.stdout) == (2, "")
-        assert result.stderr == (
-            "streamhash: extract_features: extractor='math:pi' is no function; name one that is.\n"
+
+    def test_what_is_wrong_is_one_line(self):
+        np.save("images.npy", IMAGES)
+        done = self.run("--images", "images.npy", "--extractor", "math:pi", "--out", "g.npy")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == (
+            "extract_features: extractor='math:pi' is no function; name one that is.\n"
         )
 
-    def test_show(self):
-        result = self.run("data", "show", "places205-synthetic")
-        assert result.exit_code == 0
-        lines = result.stdout.splitlines()
-        assert lines[:2] == [
-            "places205-synthetic",
-            "  size      2,500,000 rows × 128 features, 205 classes",
-        ]
-        assert [line.split()[0] for line in lines[2:]] == [
-            *("source", "licence", "note", "checksum", "where")
-        ]
-        assert self.run("data", "show", "mnist", "--json").stdout.startswith('{\n  "name": "mnist"')
-        result = self.run("data", "show", "nope")
-        assert result.exit_code == 2
-        assert result.stderr.startswith("streamhash: 'nope' is not a data set; pass one of digits,")
+
+def one_bit_off(data):
+    content = bytearray(gzip.decompress(data))
+    content[-1] ^= 1
+    return gzip.compress(bytes(content))
+
+
+@pytest.fixture
+def small_cifar(cifar_files, monkeypatch):
+    """Stand in for CIFAR-10's archive with a small one: (bytes, images, labels)."""
+    files, images, labels = cifar_files
+    data = archive(files)
+    known = cifar.Archive(cifar.ARCHIVE.name, len(data), hashlib.md5(data).hexdigest())
+    monkeypatch.setattr(cifar, "ARCHIVE", known)
+    return data, images, labels
+
+
+class TestFetching:
+    def test_fetch_then_extract_pixels(self, folder, small_cifar):
+        data, images, labels = small_cifar
+        for name, content in [("bad", one_bit_off(data)), ("good", data)]:
+            Path(name).mkdir()
+            Path(name, cifar.ARCHIVE.name).write_bytes(content)
+        mirrors = [(folder / name).as_uri() for name in ("bad", "good")]
+        path = cifar.fetch_cifar(mirrors)
+        assert path == folder / "cache" / "cifar10-images" / cifar.ARCHIVE.name
+        Path("good", cifar.ARCHIVE.name).unlink()
+        assert cifar.fetch_cifar(mirrors) == path  # what is there is not fetched again
+        made, beside = extract_features(path, "cifar:pixels", "f.npy")
+        found = load_data(made, labels=beside)
+        assert np.array_equal(found.X, images.reshape(24, -1) / np.float32(255))
+        assert np.array_equal(found.y, labels)
+
+    def test_a_corrupt_download_leaves_nothing_behind(self, folder, small_cifar):
+        data, _, _ = small_cifar
+        for content, reason in [
+            (one_bit_off(data), "instead of"),
+            (data + b"0", "more than .* bytes instead of"),
+            (data[:-1] + bytes([data[-1] ^ 1]), "MD5 .* instead of"),
+        ]:
+            Path(cifar.ARCHIVE.name).write_bytes(content)
+            with pytest.raises(MissingDataError, match=reason):
+                cifar.fetch_cifar([folder.as_uri()])
+        assert not list((folder / "cache").rglob("*.*"))

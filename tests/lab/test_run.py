@@ -46,7 +46,7 @@ def test_a_row_has_all_that_a_table_cell_needs(row):
 
 def test_a_row_agrees_with_the_protocol_done_by_hand(row, digits):
     X, y = digits.X, digits.y
-    parts = split(y, queries_per_class=30, stream=700, seed=1)
+    parts = split(y, queries_per_class=30, stream=700, random_state=1)
     hasher = SDOH(n_bits=16, batch_size=50, random_state=1)
     hasher.fit(X[parts.stream], y[parts.stream])
     codes = hasher.transform(X)

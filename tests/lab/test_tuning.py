@@ -28,9 +28,9 @@ def test_validation_is_made_of_the_stream_without_any_test_query(digits):
     parts = _validation(digits, seed=1, test_seeds=3, choices=choices)
     used = np.concatenate([parts.queries, parts.database])
     assert len(used) == len(set(used))
-    assert set(used) <= set(split(digits.y, seed=0, **choices).stream)
+    assert set(used) <= set(split(digits.y, random_state=0, **choices).stream)
     for seed in range(3):
-        assert not set(used) & set(split(digits.y, seed=seed, **choices).queries)
+        assert not set(used) & set(split(digits.y, random_state=seed, **choices).queries)
     assert set(parts.stream) == set(parts.database)
     assert [int((digits.y[parts.queries] == c).sum()) for c in range(10)] == [20] * 10
     other = _validation(digits, seed=2, test_seeds=3, choices=choices)

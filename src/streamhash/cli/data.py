@@ -1,11 +1,11 @@
-"""``streamhash data``: the data sets there are; ``show``, ``fetch``, ``write`` and ``features``."""
+"""``streamhash data``: the data sets there are; ``show``, ``fetch`` and ``write``."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from streamhash.cli._options import Json, Labels
+from streamhash.cli._options import Json
 
 __all__ = ["app"]
 
@@ -67,8 +67,7 @@ def show(
 @app.command()
 def fetch(
     name: Annotated[
-        str,
-        typer.Argument(metavar="NAME", help="A data set with a download: mnist or cifar10-images."),
+        str, typer.Argument(metavar="NAME", help="A data set with a public download: mnist.")
     ],
 ) -> None:
     """Download a public data set into the cache, and check it."""
@@ -112,45 +111,3 @@ def write(
                         item = {"id": i, "vector": vector, "label": label}
                         text.write(json.dumps(item) + "\n")
     typer.echo(f"{len(data.X):,} rows of {name} are in {out}.")
-
-
-@app.command()
-def features(
-    images: Annotated[
-        str,
-        typer.Option(
-            metavar="PATH",
-            help="A .npy of images, CIFAR-10's binary version, or a folder of class folders.",
-        ),
-    ],
-    extractor: Annotated[
-        str,
-        typer.Option(
-            metavar="MODULE:FUNCTION",
-            help="Function from uint8 images (b, height, width, channels) to numbers (b, d).",
-        ),
-    ],
-    out: Annotated[
-        Path, typer.Option(metavar="FILE", help="The .npy to write; resumed after a stop.")
-    ],
-    labels: Labels = None,
-    batch_size: Annotated[
-        int, typer.Option(metavar="N", help="Images given to the function at a time.")
-    ] = 256,
-) -> None:
-    """Make features of images with your own function."""
-    from streamhash.cli._console import progress_bar
-    from streamhash.lab.datasets import extract_features
-
-    with progress_bar() as bar:
-        task = bar.add_task("images", total=None)
-        made, beside = extract_features(
-            images,
-            extractor,
-            out,
-            labels=labels,
-            batch_size=batch_size,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )
-    with_labels = "" if beside is None else f" --labels {beside}"
-    typer.echo(f"The features are in {made}: use them with --data {made}{with_labels}.")

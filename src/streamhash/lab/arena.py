@@ -84,11 +84,11 @@ def _set_up(
 ) -> Arena:
     choices: dict[str, Any] = {"queries_per_class": queries_per_class, "stream": stream}
     if kind == "unseen":
-        parts = split_unseen(data.y, seed=seed, **choices)
+        parts = split_unseen(data.y, random_state=seed, **choices)
     elif kind == "validation":
         parts = _validation(data, seed, test_seeds, choices)
     else:
-        parts = split(data.y, seed=seed, **choices)
+        parts = split(data.y, random_state=seed, **choices)
     X, y = data.X, data.y
     mean = mean_row(X) if features == "centre_unit" else None
 
@@ -115,11 +115,11 @@ def _validation(data: DataSet, seed: int, test_seeds: int, choices: dict[str, An
     What remains is all that a person who learns from that stream has: queries, database and
     stream of the search for settings come from it alone.
     """
-    usual = [split(data.y, seed=test_seed, **choices) for test_seed in range(test_seeds)]
+    usual = [split(data.y, random_state=test_seed, **choices) for test_seed in range(test_seeds)]
     asked = np.concatenate([parts.queries for parts in usual])
     pool = usual[0].stream[~np.isin(usual[0].stream, asked)]
     inner = split(
-        data.y[pool], queries_per_class=choices["queries_per_class"], stream=None, seed=seed
+        data.y[pool], queries_per_class=choices["queries_per_class"], stream=None, random_state=seed
     )
     return Split(pool[inner.queries], pool[inner.database], pool[inner.stream])
 

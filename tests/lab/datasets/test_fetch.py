@@ -2,9 +2,7 @@
 
 import gzip
 import hashlib
-import io
 import socket
-import tarfile
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,7 +11,7 @@ import numpy as np
 import pytest
 
 from streamhash.errors import FileError, InputError, MissingDataError
-from streamhash.lab.datasets import cifar, extract_features, fetch, load_data, mnist
+from streamhash.lab.datasets import fetch, load_data, mnist
 
 N_TRAIN, N_TEST = 30, 12
 
@@ -227,61 +225,3 @@ def test_a_damaged_file_in_the_cache_is_refused_on_loading(cache, small):
 def test_only_public_sets_are_fetched(name, error, message):
     with pytest.raises(error, match=message):
         fetch(name)
-
-
-def means(images):
-    return images.mean(axis=(1, 2))
-
-
-@pytest.fixture
-def small_cifar(monkeypatch):
-    """Stand in for CIFAR-10's archive with a small one: ({name: bytes}, images, labels)."""
-    rng = np.random.default_rng(0)
-    images = rng.integers(0, 256, (12, 32, 32, 3), dtype=np.uint8)
-    labels = rng.integers(0, 10, 12, dtype=np.uint8)
-    rows = np.concatenate([labels[:, None], images.transpose(0, 3, 1, 2).reshape(12, -1)], axis=1)
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w:gz") as file:
-        for i, name in enumerate(cifar.FILES):
-            info = tarfile.TarInfo(f"cifar-10-batches-bin/{name}")
-            info.size = 2 * rows.shape[1]
-            file.addfile(info, io.BytesIO(rows[2 * i : 2 * i + 2].tobytes()))
-    data = content.getvalue()
-    known = cifar.Archive(cifar.ARCHIVE.name, len(data), hashlib.md5(data).hexdigest())
-    monkeypatch.setattr(cifar, "ARCHIVE", known)
-    return {known.name: data}, images, labels
-
-
-def test_fetch_cifar_then_load_and_extract(cache, small_cifar):
-    served, images, labels = small_cifar
-    broken = {name: one_bit_off(data) for name, data in served.items()}
-    with serve(broken) as (bad, _), serve(served) as (good, asked):
-        assert fetch("cifar10-images", mirrors=[bad, good]) == cache / "cifar10-images"
-        fetch("cifar10-images", mirrors=[bad, good])
-    assert asked == files_in(cache) == [cifar.ARCHIVE.name]
-    found = load_data("cifar10-images")
-    assert isinstance(found.X, np.memmap)
-    assert np.array_equal(found.X, images.reshape(12, -1) / np.float32(255))
-    assert np.array_equal(found.y, labels)
-    extract_features("cifar10-images", means, cache / "features.npy")
-    assert np.array_equal(np.load(cache / "features.npy"), means(images).astype(np.float32))
-
-
-def test_a_corrupt_cifar_leaves_nothing_behind(cache, small_cifar):
-    served, _, _ = small_cifar
-    for damage, reason in [
-        (one_bit_off, "instead of"),
-        (lambda data: data + b"0", "more than .* bytes instead of"),
-        (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "MD5 .* instead of"),
-    ]:
-        broken = {name: damage(data) for name, data in served.items()}
-        with serve(broken) as (url, _), pytest.raises(MissingDataError, match=reason):
-            fetch("cifar10-images", mirrors=[url])
-    assert files_in(cache) == []
-
-
-@pytest.mark.usefixtures("small_cifar")
-def test_a_foreign_cifar_is_refused_on_loading(cache):
-    (cache / cifar.ARCHIVE.name).write_bytes(b"something else")
-    with pytest.raises(FileError, match=r"14 bytes instead of .*; delete it and run streamhash"):
-        load_data("cifar10-images")

@@ -38,7 +38,7 @@ def test_pieces_are_views_and_checked_at_once():
     assert all(np.shares_memory(a, X) for a, _ in pieces(X, np.arange(4), 3))
     with pytest.raises(InputError, match=r"pieces: X has 4 rows and y has 3; pass one label row"):
         pieces(X, np.arange(3), 2)
-    with pytest.raises(InputError, match=r"pieces: size=0 is not a whole number from 1 up"):
+    with pytest.raises(InputError, match=r"pieces: size=0 must be a whole number from 1 up"):
         pieces(X, np.arange(4), 0)
 
 
@@ -46,7 +46,7 @@ def test_pieces_are_views_and_checked_at_once():
 @relaxed
 @given(start=st.integers(0, 3000), n=st.integers(0, 1500))
 def test_any_start_gives_the_same_rows(kind, start, n):
-    stream = SyntheticStream(5, 8, seed=3, **KINDS[kind])
+    stream = SyntheticStream(5, 8, random_state=3, **KINDS[kind])
     X, y = stream.take(4500)
     part_X, part_y = stream.take(n, start)
     assert np.array_equal(part_X, X[start : start + n])
@@ -56,7 +56,7 @@ def test_any_start_gives_the_same_rows(kind, start, n):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", [1, 97, 1024, 5000])
 def test_any_piece_size_gives_the_same_rows(kind, size):
-    stream = SyntheticStream(5, 8, seed=3, **KINDS[kind])
+    stream = SyntheticStream(5, 8, random_state=3, **KINDS[kind])
     X, y = stream.take(2500)
     cut = list(stream.pieces(2500, size))
     assert np.array_equal(np.concatenate([a for a, _ in cut]), X)
@@ -64,24 +64,34 @@ def test_any_piece_size_gives_the_same_rows(kind, size):
 
 
 def test_what_is_taken_can_be_changed_freely():
-    stream = SyntheticStream(3, 4)
+    stream = SyntheticStream(3, 4, random_state=0)
     X, _ = stream.take(100)
     X[:] = 0
     assert np.any(stream.take(100)[0] != 0)
 
 
 def test_the_seed_decides():
-    assert np.array_equal(SyntheticStream(seed=5).take(9)[0], SyntheticStream(seed=5).take(9)[0])
-    assert not np.array_equal(SyntheticStream(seed=5).take(9)[0], SyntheticStream().take(9)[0])
+    assert np.array_equal(
+        SyntheticStream(random_state=5).take(9)[0], SyntheticStream(random_state=5).take(9)[0]
+    )
+    assert not np.array_equal(
+        SyntheticStream(random_state=5).take(9)[0], SyntheticStream().take(9)[0]
+    )
+
+
+def test_without_a_random_state_each_stream_draws_its_own():
+    stream, other = SyntheticStream(3, 4), SyntheticStream(3, 4)
+    assert stream != other
+    assert np.array_equal(stream.take(9)[0], eval(repr(stream)).take(9)[0])
 
 
 def test_blocks_do_not_repeat():
-    X, _ = SyntheticStream(3, 4).take(4096)
+    X, _ = SyntheticStream(3, 4, random_state=0).take(4096)
     assert len(np.unique(X, axis=0)) == 4096
 
 
 def accuracy(separation, seed, **kwargs):
-    X, y = SyntheticStream(separation=separation, seed=seed, **kwargs).take(6000)
+    X, y = SyntheticStream(separation=separation, random_state=seed, **kwargs).take(6000)
     return LinearDiscriminantAnalysis().fit(X[:4000], y[:4000]).score(X[4000:], y[4000:])
 
 
@@ -95,7 +105,7 @@ def test_separation_sets_the_difficulty():
 
 
 def test_noise_is_one_and_means_lie_in_the_subspace():
-    stream = SyntheticStream(6, 20, separation=5.0, n_informative=2, seed=2)
+    stream = SyntheticStream(6, 20, separation=5.0, n_informative=2, random_state=2)
     X, y = stream.take(30_000)
     means = np.array([X[y == c].mean(axis=0) for c in range(6)])
     within = X - means[y]
@@ -106,14 +116,14 @@ def test_noise_is_one_and_means_lie_in_the_subspace():
 
 
 def test_two_means_are_a_separation_apart():
-    stream = SyntheticStream(200, 64, separation=3.0, n_informative=64)
+    stream = SyntheticStream(200, 64, separation=3.0, n_informative=64, random_state=0)
     means, _ = stream._world
     apart = np.linalg.norm(means[:100] - means[100:], axis=1)
     assert np.sqrt((apart**2).mean()) == pytest.approx(3, rel=0.05)
 
 
 def test_classes_arrive_one_by_one_and_stay():
-    stream = SyntheticStream(5, 4, arrival="one-by-one", length=5000)
+    stream = SyntheticStream(5, 4, arrival="one-by-one", length=5000, random_state=0)
     _, y = stream.take(20_000)
     for c in range(5):
         assert c * 1000 <= np.flatnonzero(y == c)[0] < c * 1000 + 100
@@ -121,7 +131,7 @@ def test_classes_arrive_one_by_one_and_stay():
 
 
 def test_mixed_classes_are_equally_likely():
-    _, y = SyntheticStream(5, 4).take(20_000)
+    _, y = SyntheticStream(5, 4, random_state=0).take(20_000)
     assert np.bincount(y) / 20_000 == pytest.approx(0.2, abs=0.02)
 
 
@@ -132,7 +142,7 @@ def class_means(stream, start):
 
 def test_drift_moves_each_mean_by_that_much_and_then_stops():
     # So long a stream hardly moves within the 20,000 rows that measure it.
-    stream = SyntheticStream(4, 8, drift=3.0, length=10_000_000)
+    stream = SyntheticStream(4, 8, drift=3.0, length=10_000_000, random_state=0)
     start, middle, end, later = (
         class_means(stream, s) for s in (0, 5_000_000, 10_000_000, 20_000_000)
     )
@@ -142,7 +152,7 @@ def test_drift_moves_each_mean_by_that_much_and_then_stops():
 
 
 def test_classes_swap_at_once():
-    stream = SyntheticStream(4, 8, drift_at=0.5, length=100_000)
+    stream = SyntheticStream(4, 8, drift_at=0.5, length=100_000, random_state=0)
     before, still = class_means(stream, 0), class_means(stream, 30_000)
     after = class_means(stream, 50_000)
     assert still == pytest.approx(before, abs=0.1)
@@ -150,18 +160,20 @@ def test_classes_swap_at_once():
 
 
 def test_multi_label_rows_have_one_to_three_labels():
-    X, y = SyntheticStream(10, 16, multi_label=True, separation=20.0).take(5000)
+    X, y = SyntheticStream(10, 16, multi_label=True, separation=20.0, random_state=0).take(5000)
     assert y.shape == (5000, 10)
     assert y.dtype == np.uint8
     assert set(np.unique(y)) == {0, 1}
     assert set(y.sum(axis=1)) == {1, 2, 3}
-    means, _ = SyntheticStream(10, 16, separation=20.0)._world
+    means, _ = SyntheticStream(10, 16, separation=20.0, random_state=0)._world
     centres = y @ means / y.sum(axis=1, keepdims=True)
     assert (X - centres).std() == pytest.approx(1, abs=0.02)
 
 
 def test_multi_label_classes_arrive_too():
-    stream = SyntheticStream(5, 4, arrival="one-by-one", length=5000, multi_label=True)
+    stream = SyntheticStream(
+        5, 4, arrival="one-by-one", length=5000, multi_label=True, random_state=0
+    )
     _, y = stream.take(5000)
     for c in range(1, 5):
         assert not y[: c * 1000, c].any()
@@ -169,7 +181,7 @@ def test_multi_label_classes_arrive_too():
 
 
 def test_a_long_stream_takes_the_memory_of_one_piece():
-    stream = SyntheticStream(10, 64, seed=9)
+    stream = SyntheticStream(10, 64, random_state=9)
     peaks = []
     for n in (10_000, 100_000):
         tracemalloc.start()
@@ -185,26 +197,32 @@ def test_a_long_stream_takes_the_memory_of_one_piece():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: SyntheticStream(0), "SyntheticStream: n_classes=0 is not a whole number from 1"),
-        (lambda: SyntheticStream(3, 2.5), "SyntheticStream: n_features=2.5 is not a whole number"),
+        (lambda: SyntheticStream(0), "SyntheticStream: n_classes=0 must be a whole number from 1"),
+        (lambda: SyntheticStream(3, 2.5), "SyntheticStream: n_features=2.5 must be a whole number"),
         (
             lambda: SyntheticStream(separation=-1),
-            "SyntheticStream: separation=-1 cannot be used; pass 0 or more.",
+            "SyntheticStream: separation=-1 must be a number from 0 up.",
         ),
-        (lambda: SyntheticStream(drift=np.inf), "SyntheticStream: drift=inf cannot be used;"),
-        (lambda: SyntheticStream(drift="fast"), "SyntheticStream: drift='fast' cannot be used;"),
-        (lambda: SyntheticStream(drift_at=2), "drift_at=2 cannot be used; pass a share, or None."),
+        (
+            lambda: SyntheticStream(drift=np.inf),
+            "SyntheticStream: drift=inf must be a number from 0 up.",
+        ),
+        (
+            lambda: SyntheticStream(drift="fast"),
+            "SyntheticStream: drift='fast' must be a number from 0 up.",
+        ),
+        (lambda: SyntheticStream(drift_at=2), "drift_at=2 must be None or a number from 0 to 1."),
         (
             lambda: SyntheticStream(3, 4, n_informative=5),
             "SyntheticStream: n_informative=5 is more than n_features=4; pass at most as many.",
         ),
         (
             lambda: SyntheticStream(arrival="late"),
-            "SyntheticStream: arrival='late' is unknown; pass 'mixed' or 'one-by-one'.",
+            "SyntheticStream: arrival='late' must be one of 'mixed', 'one-by-one'.",
         ),
-        (lambda: SyntheticStream().take(-1), "SyntheticStream.take: n=-1 is not a whole number"),
-        (lambda: SyntheticStream().take(1, -1), "SyntheticStream.take: start=-1 is not a whole"),
-        (lambda: SyntheticStream().pieces(9, 0), "SyntheticStream.pieces: size=0 is not a whole"),
+        (lambda: SyntheticStream().take(-1), "SyntheticStream.take: n=-1 must be a whole number"),
+        (lambda: SyntheticStream().take(1, -1), "SyntheticStream.take: start=-1 must be a whole"),
+        (lambda: SyntheticStream().pieces(9, 0), "SyntheticStream.pieces: size=0 must be a whole"),
     ],
 )
 def test_what_cannot_be_streamed_is_said(call, message):

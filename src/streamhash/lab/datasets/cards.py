@@ -1,20 +1,33 @@
-"""What is known of each data set: where it comes from, under which terms, and how it was made."""
+"""What is known of each data set (``cards.toml``), and where it lies on this machine."""
 
-from dataclasses import dataclass
+import os
+import sys
+import tomllib
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
 
 from streamhash.errors import MissingDataError
-from streamhash.lab.datasets import cifar, mnist
-from streamhash.lab.datasets.folders import data_folders
 
-__all__ = ["CARDS", "FILES", "PUBLIC", "Card", "missing"]
+__all__ = [
+    "CARDS",
+    "PUBLIC",
+    "Card",
+    "available",
+    "cache_folder",
+    "data_folders",
+    "find_files",
+    "is_named",
+    "missing",
+]
 
 
 @dataclass(frozen=True)
 class Card:
     """The facts of one data set.
 
-    ``checksum`` is that of the files (algorithm:digits, one for each), and ``where`` the place on
-    this machine: a folder, or a few words for what needs no file, or None if it is missing.
+    ``checksum`` is that of the ``files`` (algorithm:digits, one for each), and ``where`` the place
+    on this machine: a folder, or a few words for what needs no file, or None if it is missing.
     """
 
     name: str
@@ -26,6 +39,7 @@ class Card:
     note: str
     checksum: str | None = None
     where: str | None = None
+    files: tuple[str, ...] = ()
 
     @property
     def here(self) -> bool:
@@ -33,112 +47,92 @@ class Card:
         return self.where is not None
 
 
-CARDS = {
-    card.name: card
-    for card in [
-        Card(
-            "digits",
-            *(1_797, 64, 10),
-            source="Alpaydin, Kaynak 1998: optical recognition of handwritten digits, UCI",
-            licence="CC BY 4.0",
-            note="8 × 8 images, pixels / 16",
-            where="comes with scikit-learn",
-        ),
-        Card(
-            "mnist",
-            *(70_000, 784, 10),
-            source="LeCun, Cortes, Burges: the MNIST database of handwritten digits",
-            licence="CC BY-SA 3.0",
-            note="28 × 28 images, pixels / 255; the 60,000 training rows first",
-            checksum=" ".join(f"md5:{file.md5}" for file in mnist.FILES),
-        ),
-        Card(
-            "cifar10-features",
-            *(60_000, 1_280, 10),
-            source="Krizhevsky 2009: learning multiple layers of features from tiny images",
-            licence="none stated by the authors; cite the source",
-            note="penultimate layer of EfficientNet-Lite2 with ImageNet weights, not normalised; "
-            "the 50,000 training rows first, sorted by class",
-            checksum="sha256:ad36c4637d7221a51f5248a36d08f2937507bf75d44af9f610504af32186cd64",
-        ),
-        Card(
-            "cifar10-vgg16",
-            *(60_000, 4_096, 10),
-            source="CIFAR10_VGG16_fc7.mat, from the authors of the compared methods; images: "
-            "Krizhevsky 2009",
-            licence="none stated by the authors; cite the source",
-            note="layer fc7 of VGG-16, raw: as in the file, not normalised; the training rows "
-            "first. We never had this file: its checksum is unknown to us, and a loaded set's "
-            "card has that of the file as read",
-        ),
-        Card(
-            "cifar10-images",
-            *(60_000, 3_072, 10),
-            source="Krizhevsky 2009: learning multiple layers of features from tiny images",
-            licence="none stated by the authors; cite the source",
-            note="32 × 32 × 3 images, pixels / 255; the 50,000 training rows first. For "
-            "extract_features, rather than for hashing",
-            checksum=f"md5:{cifar.ARCHIVE.md5}",
-        ),
-        Card(
-            "miniplaces-features",
-            *(100_000, 128, 100),
-            source="MiniPlaces, a subset of MIT Places2: Zhou et al. 2017",
-            licence="research and education, see the terms of MIT Places2; cite the source",
-            note="penultimate layer of EfficientNet-Lite2 with ImageNet weights, PCA to 128, not "
-            "normalised; the 90,000 training rows first, sorted by class",
-            checksum="sha256:40680daa32b6740f2157c8ed37fad18b915126fbd7244def82d17e059dabd80d",
-        ),
-        Card(
-            "places205",
-            *(2_500_000, 128, 205),
-            source="Places205_AlexNet_fc7_PCA128.mat, from the authors of the compared methods; "
-            "images: Zhou et al. 2014, the Places database",
-            licence="research and education, see the terms of MIT Places; cite the source",
-            note="layer fc7 of AlexNet, PCA to 128, raw: as in the file, not normalised; about "
-            "2.5 million rows. We never had this file: its checksum is unknown to us, and a "
-            "loaded set's card has that of the file as read",
-        ),
-        Card(
-            "places205-synthetic",
-            *(2_500_000, 128, 205),
-            source="SYNTHETIC, not Places205: streamhash.lab.datasets.PlacesLikeStream()",
-            licence="made up, no rights",
-            note="SYNTHETIC rows with Places205's size, classes and difficulty (linear accuracy "
-            "about 50 %) and without its images, raw; written into the cache at its first use",
-            where="made when asked for",
-        ),
-        Card(
-            "synthetic",
-            *(30_000, 64, 10),
-            source="streamhash.lab.datasets.SyntheticStream() with its defaults",
-            licence="made up, no rights",
-            note="Gaussian classes, all mixed, no drift",
-            where="made when asked for",
-        ),
-    ]
-}
+def _read_cards() -> dict[str, Card]:
+    text = (resources.files(__package__) / "cards.toml").read_text(encoding="utf-8")
+    cards = tomllib.loads(text).items()
+    return {
+        name: Card(name, **facts | {"files": tuple(facts.get("files", ()))})
+        for name, facts in cards
+    }
 
-# For each set that lies in files: its files, each with the names it may have.
-FILES: dict[str, tuple[tuple[str, ...], ...]] = {
-    "mnist": tuple(file.names for file in mnist.FILES),
-    "cifar10-features": (("cifar10_features.npz",),),
-    "cifar10-vgg16": (("CIFAR10_VGG16_fc7.mat",),),
-    "cifar10-images": ((cifar.ARCHIVE.name,),),
-    "miniplaces-features": (("miniplaces_features.npz",),),
-    "places205": (("Places205_AlexNet_fc7_PCA128.mat",),),
-}
-PUBLIC = ("mnist", "cifar10-images")  # sets that can be downloaded
+
+CARDS = _read_cards()
+PUBLIC = ("mnist",)  # sets that can be downloaded
+
+
+def cache_folder() -> Path:
+    """Return the folder that downloads go to: ``STREAMHASH_CACHE``, else the platform's own.
+
+    The platform's own is ``~/.cache/streamhash`` (or under ``XDG_CACHE_HOME``) on Linux,
+    ``~/Library/Caches/streamhash`` on macOS and ``%LOCALAPPDATA%\\streamhash`` on Windows.
+    """
+    chosen = os.environ.get("STREAMHASH_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    if sys.platform == "win32":
+        parent = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        parent = Path.home() / "Library" / "Caches"
+    else:
+        parent = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(parent) / "streamhash"
+
+
+def data_folders() -> list[Path]:
+    """Return the folders that are searched, in order: ``STREAMHASH_DATA`` if set, the cache."""
+    chosen = os.environ.get("STREAMHASH_DATA")
+    return [*([Path(chosen).expanduser()] if chosen else []), cache_folder()]
+
+
+def find_files(card: Card) -> list[Path] | None:
+    """Return the files of a data set from the first folder that has them all, else None."""
+    for folder in data_folders():
+        for place in (folder, folder / card.name, folder / card.name.replace("-", "_")):
+            found = [path for file in card.files for path in _spellings(place / file)]
+            if len(found) == len(card.files):
+                return found
+    return None
+
+
+def _spellings(path: Path) -> list[Path]:
+    """Return the file, or the same file uncompressed, by both names that MNIST's have."""
+    plain = path.with_name(path.name.removesuffix(".gz"))
+    paths = (path, plain, plain.with_name(plain.name.replace("-idx", ".idx")))
+    return [path for path in paths if path.is_file()][:1]
 
 
 def missing(place: str, name: str) -> MissingDataError:
     """Return the error for a set that is not here: where it was looked for, and the next step."""
     looked = " and ".join(map(str, data_folders()))
-    files = ", ".join(names[0] for names in FILES[name])
+    files = ", ".join(CARDS[name].files)
     if name in PUBLIC:
-        them = "it" if len(FILES[name]) == 1 else "them"
-        step = f"run streamhash data fetch {name}, or set STREAMHASH_DATA to a folder that has "
-        step += them
+        step = f"run streamhash data fetch {name}, or set STREAMHASH_DATA to a folder that has them"
     else:
         step = "it has no public download: get the file and set STREAMHASH_DATA to its folder"
     return MissingDataError(f"{place}: {name!r} ({files}) is not in {looked}; {step}.")
+
+
+def is_named(name: str | Path) -> bool:
+    """Whether a name is that of a data set, and there is no file of that name.
+
+    >>> is_named("digits"), is_named("items.csv")
+    (True, False)
+    """
+    return name in CARDS and not Path(name).exists()
+
+
+def available() -> list[Card]:
+    """Return the card of every named set; ``card.here`` says if it is on this machine.
+
+    >>> [card.name for card in available()]
+    ['digits', 'mnist', 'cifar10-features', 'cifar10-vgg16', 'miniplaces-features', 'places205',
+     'places205-synthetic', 'synthetic']
+    """
+    return [replace(card, where=_where(card)) for card in CARDS.values()]
+
+
+def _where(card: Card) -> str | None:
+    if not card.files:
+        return card.where
+    paths = find_files(card)
+    return None if paths is None else str(paths[0].parent)

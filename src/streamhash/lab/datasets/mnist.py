@@ -1,9 +1,10 @@
-"""MNIST's four idx files: their names, sizes and checksums, and how they are read."""
+"""MNIST's four idx files: how they are known, downloaded and read."""
 
 import gzip
-import hashlib
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.errors import FileError
+from streamhash.lab.datasets.download import RemoteFile, check_bytes, download
 
-__all__ = ["FILES", "MIRRORS", "IdxFile", "check", "decompress", "read_mnist"]
+__all__ = ["FILES", "MIRRORS", "IdxFile", "fetch_mnist", "read_mnist"]
 
 MIRRORS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
@@ -38,11 +40,6 @@ class IdxFile:
         """Uncompressed bytes."""
         return len(self.header) + int(np.prod(self.shape))
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names it goes by: compressed, as the mirrors have it, or not."""
-        return f"{self.name}.gz", self.name, self.name.replace("-idx", ".idx")
-
 
 FILES = (
     IdxFile("train-images-idx3-ubyte", (60_000, 28, 28), "6bbc9ace898e44ae57da46a324031adb"),
@@ -52,7 +49,7 @@ FILES = (
 )
 
 
-def decompress(data: bytes, most: int) -> bytes:
+def _decompress(data: bytes, most: int) -> bytes:
     """Return what a gzip file holds, at most one byte more than ``most``; ValueError if broken."""
     try:
         with gzip.GzipFile(fileobj=BytesIO(data)) as file:
@@ -61,14 +58,24 @@ def decompress(data: bytes, most: int) -> bytes:
         raise ValueError(f"not a whole gzip file: {error}") from error
 
 
-def check(file: IdxFile, content: bytes) -> None:
+def _check(file: IdxFile, content: bytes) -> None:
     """Raise ValueError unless ``content`` is the uncompressed file, to the byte."""
-    if len(content) != file.size:
-        more = "more than " if len(content) > file.size else ""
-        raise ValueError(f"{more}{min(len(content), file.size)} bytes instead of {file.size}")
-    md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
-    if md5 != file.md5:
-        raise ValueError(f"MD5 {md5} instead of {file.md5}")
+    check_bytes(content, file.size, file.md5)
+
+
+def fetch_mnist(folder: Path, mirrors: Sequence[str] | None, timeout: float) -> Path:
+    """Download the four files into a folder, and return it."""
+    step = "get the four files elsewhere and set STREAMHASH_DATA to their folder"
+
+    def check_compressed(file: IdxFile, data: bytes) -> None:
+        _check(file, _decompress(data, file.size))
+
+    files = [
+        # gzip adds little: never more
+        RemoteFile(f"{file.name}.gz", file.size + 1024, partial(check_compressed, file), step)
+        for file in FILES
+    ]
+    return download(files, folder, MIRRORS if mirrors is None else mirrors, timeout)
 
 
 def read_mnist(paths: list[Path]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -86,8 +93,8 @@ def _read(file: IdxFile, path: Path) -> NDArray[np.uint8]:
     try:
         content = path.read_bytes()
         if path.suffix == ".gz":
-            content = decompress(content, file.size)
-        check(file, content)
+            content = _decompress(content, file.size)
+        _check(file, content)
     except (OSError, ValueError) as error:
         raise FileError(
             f"load_data: {path} is not MNIST's {file.name} ({error}); delete it and run "

@@ -1,25 +1,31 @@
-"""CIFAR-10's images, in the binary version of the data set: the archive, or its folder."""
+"""CIFAR-10's images, in the binary version of the data set: the archive, or its folder.
 
-import hashlib
+    python examples/image_features/cifar.py
+
+downloads the archive into streamhash's cache and prints where it lies.
+"""
+
 import tarfile
 import zlib
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.errors import FileError
+from streamhash.lab.datasets import cache_folder
+from streamhash.lab.datasets.download import RemoteFile, check_bytes, download
 
-__all__ = ["ARCHIVE", "MIRRORS", "Archive", "check", "is_cifar", "read_cifar"]
+__all__ = ["ARCHIVE", "MIRRORS", "Archive", "fetch_cifar", "is_cifar", "pixels", "read_cifar"]
 
 MIRRORS = ("https://www.cs.toronto.edu/~kriz/",)
 FILES = (*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin")
-_ROW = 1 + 3 * 32 * 32  # bytes: the label, then 32 × 32 values each of red, green and blue
+ROW_BYTES = 1 + 3 * 32 * 32  # bytes: the label, then 32 × 32 values each of red, green and blue
 
 
-@dataclass(frozen=True)
-class Archive:
+class Archive(NamedTuple):
     """The archive of the binary version: name, bytes and MD5."""
 
     name: str
@@ -30,14 +36,21 @@ class Archive:
 ARCHIVE = Archive("cifar-10-binary.tar.gz", 170_052_171, "c32a1d4ab5d03f1284b67883e8d87530")
 
 
-def check(content: bytes) -> None:
-    """Raise ValueError unless ``content`` is the archive, to the byte."""
-    if len(content) != ARCHIVE.size:
-        more = "more than " if len(content) > ARCHIVE.size else ""
-        raise ValueError(f"{more}{min(len(content), ARCHIVE.size)} bytes instead of {ARCHIVE.size}")
-    md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
-    if md5 != ARCHIVE.md5:
-        raise ValueError(f"MD5 {md5} instead of {ARCHIVE.md5}")
+def fetch_cifar(mirrors: Sequence[str] = MIRRORS, *, timeout: float = 30.0) -> Path:
+    """Download the archive into the cache, checked to the byte, and return its path."""
+    archive = RemoteFile(
+        ARCHIVE.name,
+        ARCHIVE.size + 1,
+        lambda content: check_bytes(content, ARCHIVE.size, ARCHIVE.md5),
+        "get the file elsewhere and pass its path",
+    )
+    folder = cache_folder() / "cifar10-images"
+    return download([archive], folder, mirrors, timeout) / ARCHIVE.name
+
+
+def pixels(batch: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Return the images themselves as features, pixels / 255: ``--extractor cifar:pixels``."""
+    return np.divide(batch.reshape(len(batch), -1), 255, dtype=np.float32)
 
 
 def is_cifar(path: Path) -> bool:
@@ -55,7 +68,7 @@ def read_cifar(path: Path, place: str) -> tuple[NDArray[np.uint8], NDArray[np.in
     except (OSError, EOFError, ValueError, tarfile.TarError, zlib.error) as error:
         raise FileError(
             f"{place}: {path} cannot be read as CIFAR-10's binary version ({error}); get "
-            f"{ARCHIVE.name}: streamhash data fetch cifar10-images."
+            f"{ARCHIVE.name}: python examples/image_features/cifar.py."
         ) from error
     images = rows[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
     return images, rows[:, 0].astype(np.int64)
@@ -86,9 +99,13 @@ def _refuse_pickles(names: list[str]) -> None:
 
 
 def _rows(name: str, content: bytes) -> NDArray[np.uint8]:
-    if not content or len(content) % _ROW:
-        raise ValueError(f"{name} has {len(content)} bytes, which are no rows of {_ROW}")
-    rows = np.frombuffer(content, np.uint8).reshape(-1, _ROW)
+    if not content or len(content) % ROW_BYTES:
+        raise ValueError(f"{name} has {len(content)} bytes, which are no rows of {ROW_BYTES}")
+    rows = np.frombuffer(content, np.uint8).reshape(-1, ROW_BYTES)
     if rows[:, 0].max() > 9:
         raise ValueError(f"{name} has a label above 9")
     return rows
+
+
+if __name__ == "__main__":
+    print(fetch_cifar())

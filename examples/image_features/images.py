@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.errors import FileError, InputError, MissingDataError, MissingPartError
-from streamhash.lab.datasets import cifar
-from streamhash.lab.datasets.cards import FILES, missing
-from streamhash.lab.datasets.folders import find_files
+import cifar
+from streamhash.errors import FileError, InputError, MissingDataError
+from streamhash.optional import import_optional
 
-__all__ = ["Images", "open_images"]
+__all__ = ["PLACE", "Images", "open_images"]
 
-_PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm"}
-_PLACE = "extract_features"
+PICTURE_ENDINGS = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm"}
+PLACE = "extract_features"  # what error messages begin with
 
 
 @dataclass(frozen=True)
@@ -39,41 +38,32 @@ def open_images(images: NDArray[Any] | str | Path) -> Images:
     """Return images by whatever names them; the errors say what is wanted."""
     if not isinstance(images, str | Path):
         return _array(np.asarray(images), "images", None)
-    if images == "cifar10-images":
-        paths = find_files(images, FILES[images])
-        if paths is None:
-            raise missing(_PLACE, images)
-        return _array(*_cifar(paths[0]))
     path = Path(images)
     if not path.exists():
-        raise MissingDataError(f"{_PLACE}: there is no file or folder {path}; check the path.")
+        raise MissingDataError(f"{PLACE}: there is no file or folder {path}; check the path.")
     if cifar.is_cifar(path):
-        return _array(*_cifar(path))
+        array, labels = cifar.read_cifar(path, PLACE)
+        return _array(array, str(path), labels)
     if path.is_dir():
         return _folder(path)
     if path.suffix.lower() != ".npy":
         raise InputError(
-            f"{_PLACE}: {path} is neither a .npy file, nor {cifar.ARCHIVE.name}, nor a folder; "
+            f"{PLACE}: {path} is neither a .npy file, nor {cifar.ARCHIVE.name}, nor a folder; "
             "pass one of these."
         )
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise FileError(
-            f"{_PLACE}: {path} cannot be read as .npy ({error}); save it again."
+            f"{PLACE}: {path} cannot be read as .npy ({error}); save it again."
         ) from error
     return _array(array, str(path), None)
-
-
-def _cifar(path: Path) -> tuple[NDArray[Any], str, NDArray[Any]]:
-    images, labels = cifar.read_cifar(path, _PLACE)
-    return images, str(path), labels
 
 
 def _array(array: NDArray[Any], name: str, labels: NDArray[Any] | None) -> Images:
     if array.ndim != 4 or array.dtype != np.uint8 or not array.size:
         raise InputError(
-            f"{_PLACE}: {name} is {array.dtype} of shape {array.shape}; pass uint8 of shape "
+            f"{PLACE}: {name} is {array.dtype} of shape {array.shape}; pass uint8 of shape "
             "(images, height, width, channels)."
         )
     return Images(array.shape, lambda start, stop: array[start:stop], labels)
@@ -86,11 +76,11 @@ def _folder(path: Path) -> Images:
         for folder in sorted(path.iterdir())
         if folder.is_dir()
         for file in sorted(folder.iterdir())
-        if file.suffix.lower() in _PICTURES
+        if file.suffix.lower() in PICTURE_ENDINGS
     ]
     if not files:
         raise InputError(
-            f"{_PLACE}: {path} has no sub-folders with pictures; put those of each class into a "
+            f"{PLACE}: {path} has no sub-folders with pictures; put those of each class into a "
             "folder with the name of the class."
         )
     first = _picture(files[0])
@@ -101,7 +91,7 @@ def _folder(path: Path) -> Images:
             if picture.shape != first.shape:
                 sizes = [f"{p.shape[1]} × {p.shape[0]}" for p in (picture, first)]
                 raise InputError(
-                    f"{_PLACE}: {file} is {sizes[0]} and {files[0]} is {sizes[1]}; resize all "
+                    f"{PLACE}: {file} is {sizes[0]} and {files[0]} is {sizes[1]}; resize all "
                     "pictures to one size first."
                 )
         return np.stack(pictures)
@@ -112,17 +102,16 @@ def _folder(path: Path) -> Images:
 
 def _picture(path: Path) -> NDArray[np.uint8]:
     """Return a picture as (height, width, 3): red, green, blue."""
+    pillow = import_optional(
+        "PIL.Image",
+        extra="images",
+        place=f"{PLACE}: {path}",
+        otherwise="pass the images as a uint8 .npy",
+    )
     try:
-        from PIL import Image
-    except ImportError as error:
-        raise MissingPartError(
-            f"{_PLACE}: {path} needs Pillow, which is not installed; run "
-            'pip install "streamhash[images]", or pass the images as a uint8 .npy.'
-        ) from error
-    try:
-        with Image.open(path) as picture:
+        with pillow.open(path) as picture:
             return np.asarray(picture.convert("RGB"))
     except (OSError, ValueError, SyntaxError) as error:
         raise FileError(
-            f"{_PLACE}: {path} cannot be read as a picture ({error}); replace or delete it."
+            f"{PLACE}: {path} cannot be read as a picture ({error}); replace or delete it."
         ) from error

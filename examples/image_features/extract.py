@@ -1,5 +1,14 @@
-"""Features of images by a person's own extractor, batch by batch, resumed after a stop."""
+"""Features of images by your own extractor, batch by batch, resumed after a stop.
 
+    python examples/image_features/extract.py --images pictures/ --extractor my_network:fc7 \\
+        --out pictures.npy
+    streamhash bench --data pictures.npy --labels pictures.labels.npy
+
+No deep-learning library is needed or chosen here: an extractor is any function from a uint8 batch
+(b, height, width, channels) to numbers (b, d).
+"""
+
+import argparse
 import importlib
 import json
 import sys
@@ -12,16 +21,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streamhash.errors import InputError
+from images import PLACE, Images, open_images
+from streamhash.errors import InputError, StreamhashError
 from streamhash.files import read_labels
-from streamhash.lab.datasets._arguments import whole
-from streamhash.lab.datasets.images import Images, open_images
+from streamhash.parameters import Whole, check_parameters
 
 __all__ = ["extract_features"]
 
 Extractor = Callable[[NDArray[np.uint8]], ArrayLike]
-
-_PLACE = "extract_features"
 
 
 def extract_features(
@@ -42,9 +49,8 @@ def extract_features(
     Parameters
     ----------
     images : uint8 array (n, height, width, channels), or a path: a ``.npy`` of such an array, which
-        is memory-mapped; CIFAR-10's binary version, as archive or folder (or ``cifar10-images``,
-        as ``fetch`` leaves it); or a folder with a sub-folder of pictures for each class, all of
-        one size (needs Pillow)
+        is memory-mapped; CIFAR-10's binary version, as archive or folder; or a folder with a
+        sub-folder of pictures for each class, all of one size (needs Pillow)
     extractor : function from a uint8 batch (b, height, width, channels) to numbers (b, d), each row
         from its own image only; or ``"module:function"``, looked for in this folder too
     out : ``.npy`` file for the features, float32
@@ -68,18 +74,18 @@ def extract_features(
     """
     out = Path(out)
     if out.suffix != ".npy":
-        raise InputError(f"{_PLACE}: out={str(out)!r} does not end in .npy; choose such a name.")
+        raise InputError(f"{PLACE}: out={str(out)!r} does not end in .npy; choose such a name.")
     beside = out.with_suffix(".labels.npy")
     for path in (out, beside):
         if path.exists():
             raise InputError(
-                f"{_PLACE}: {path} is there already; delete it, or choose another name."
+                f"{PLACE}: {path} is there already; delete it, or choose another name."
             )
-    size = whole(_PLACE, "batch_size", batch_size, least=1)
+    check_parameters(PLACE, {"batch_size": batch_size}, {"batch_size": Whole(1)})
     function = _find(extractor) if isinstance(extractor, str) else extractor
     source = open_images(images)
     y = _labels(labels, source)
-    part = _write_part(source, function, out, size, progress or (lambda _done, _all: None))
+    part = _write_part(source, function, out, batch_size, progress or (lambda _done, _all: None))
     if y is not None:
         np.save(beside, y)
     part.replace(out)
@@ -126,7 +132,7 @@ def _resume(part: Path, state_path: Path, known: dict[str, str]) -> tuple[int, i
         begun = " and ".join(f"{name} {value}" for name, value in found.items()) or "other things"
         now = " and ".join(f"{name} {value}" for name, value in known.items())
         raise InputError(
-            f"{_PLACE}: {part} was begun with {begun}, now it is {now}; delete it to begin anew, "
+            f"{PLACE}: {part} was begun with {begun}, now it is {now}; delete it to begin anew, "
             "or choose another name."
         )
     return done, width
@@ -137,7 +143,7 @@ def _check(features: ArrayLike, start: int, stop: int, width: int | None) -> NDA
     is_matrix = array.ndim == 2 and array.size > 0 and array.dtype.kind in "fiub"
     if not is_matrix or array.shape != (n, width or array.shape[1]):
         raise InputError(
-            f"{_PLACE}: the extractor gave {array.dtype} of shape {array.shape} for {n} images; "
+            f"{PLACE}: the extractor gave {array.dtype} of shape {array.shape} for {n} images; "
             f"return numbers of shape ({n}, {width or 'features'})."
         )
     with np.errstate(over="ignore"):  # found below
@@ -145,7 +151,7 @@ def _check(features: ArrayLike, start: int, stop: int, width: int | None) -> NDA
     bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
     if len(bad):
         raise InputError(
-            f"{_PLACE}: the extractor gave NaN or infinity for image {start + bad[0]}; mend the "
+            f"{PLACE}: the extractor gave NaN or infinity for image {start + bad[0]}; mend the "
             "extractor, or leave the image out."
         )
     return array
@@ -160,7 +166,7 @@ def _labels(labels: ArrayLike | str | Path | None, source: Images) -> NDArray[An
     array = np.asarray(labels)
     if array.dtype.kind not in "fiubUS" or array.ndim not in (1, 2) or len(array) != n:
         raise InputError(
-            f"{_PLACE}: labels are {array.dtype} of shape {array.shape} for {n} images; pass one "
+            f"{PLACE}: labels are {array.dtype} of shape {array.shape} for {n} images; pass one "
             "for each."
         )
     return array
@@ -174,11 +180,11 @@ def _find(text: str) -> Extractor:
             function = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise InputError(
-            f"{_PLACE}: extractor={text!r} cannot be loaded ({error}); pass module:function of a "
+            f"{PLACE}: extractor={text!r} cannot be loaded ({error}); pass module:function of a "
             "module that is installed or lies in this folder."
         ) from error
     if not callable(function):
-        raise InputError(f"{_PLACE}: extractor={text!r} is no function; name one that is.")
+        raise InputError(f"{PLACE}: extractor={text!r} is no function; name one that is.")
     found: Extractor = function
     return found
 
@@ -214,3 +220,30 @@ def _note(path: Path, state: dict[str, Any]) -> None:
     aside = path.with_name(f"{path.name}.new")
     aside.write_text(json.dumps(state), encoding="utf-8")
     aside.replace(path)
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description="Make features of images with your own function.")
+    parser.add_argument("--images", required=True, help=".npy, CIFAR-10's binary version, folder")
+    parser.add_argument(
+        "--extractor", required=True, help="module:function, (b, h, w, c) to (b, d)"
+    )
+    parser.add_argument("--out", required=True, help="the .npy to write; resumed after a stop")
+    parser.add_argument("--labels", help="a file of labels, one for each image")
+    parser.add_argument("--batch-size", type=int, default=256, help="images at a time")
+    arguments = vars(parser.parse_args())
+
+    def progress(done: int, total: int) -> None:
+        print(f"\r{done:,} of {total:,} images", end="", file=sys.stderr)
+
+    try:
+        made, beside = extract_features(**arguments, progress=progress)
+    except StreamhashError as error:
+        sys.exit(str(error))
+    with_labels = "" if beside is None else f" --labels {beside}"
+    print(f"\nThe features are in {made}: use them with --data {made}{with_labels}.")
+
+
+if __name__ == "__main__":
+    main()

@@ -5,14 +5,12 @@ renamed when it is whole: a run that is killed leaves no half-made set, of two r
 is kept, and several processes that load the set share its pages.
 """
 
-import hashlib
 import json
-import logging
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,14 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.errors import FileError, MissingDataError
-from streamhash.lab.datasets.folders import cache_folder
+from streamhash.lab.datasets.cards import cache_folder
 
-__all__ = ["Chunks", "Stored", "checksum", "load_stored", "store", "stored_from"]
+__all__ = ["Stored", "forget_parts", "load_stored", "store"]
 
 Chunks = Iterable[tuple[NDArray[Any], NDArray[Any]]]  # rows of X with their labels
 
-log = logging.getLogger("streamhash.lab.datasets")
-_FORGOTTEN = 24 * 3600  # seconds after which an unfinished folder is one that a killed run left
+SECONDS_UNTIL_FORGOTTEN = 24 * 3600  # an unfinished folder is then one that a killed run left
 
 
 class Stored(NamedTuple):
@@ -57,33 +54,6 @@ def load_stored(name: str) -> Stored | None:
     return Stored(X, y, about)
 
 
-def stored_from(
-    name: str, path: Path, read: Callable[[Path], AbstractContextManager[tuple[Any, Chunks]]]
-) -> Stored:
-    """Return what a file holds, read at its first use by ``read`` (shape and chunks)."""
-    status = path.stat()
-    known = {"file": str(path.resolve()), "bytes": status.st_size, "modified": status.st_mtime_ns}
-    folder = f"{name}/{hashlib.sha256(repr(known).encode()).hexdigest()[:12]}"
-    found = load_stored(folder)
-    if found is None:
-        log.warning(
-            "streamhash: converting %s for quick use, into %s (only the first time)",
-            *(path.name, cache_folder() / name),
-        )
-        with read(path) as (shape, chunks):
-            found = store(folder, shape, chunks, {**known, "checksum": checksum(path)})
-    return found
-
-
-def checksum(path: Path) -> str:
-    """Return the SHA-256 of a file, as cards have it."""
-    try:
-        with path.open("rb") as file:
-            return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
-    except OSError as error:
-        raise FileError(f"load_data: {path} cannot be read ({error}); check its rights.") from error
-
-
 def store(name: str, shape: tuple[int, int], chunks: Chunks, about: dict[str, Any]) -> Stored:
     """Write chunks of X and y, ``shape`` in all, as the set of that name, and return it."""
     with _aside(cache_folder() / name) as folder:
@@ -108,7 +78,7 @@ def _aside(target: Path) -> Iterator[Path]:
     """Give a folder to write to; it gets its name at the end, and is deleted after an error."""
     folder = target.with_name(f"{target.name}.{uuid.uuid4().hex}.part")
     try:
-        _forget_parts(target)
+        forget_parts(target)
         folder.mkdir(parents=True)
         yield folder
         folder.rename(target)  # refused if it exists
@@ -123,10 +93,10 @@ def _aside(target: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _forget_parts(target: Path) -> None:
+def forget_parts(target: Path) -> None:
     """Delete what killed runs have left of this set; a part that still grows is left alone."""
     for part in target.parent.glob(f"{target.name}.*.part"):
         with suppress(OSError):
             newest = max(path.stat().st_mtime for path in (part, *part.iterdir()))
-            if time.time() - newest > _FORGOTTEN:
+            if time.time() - newest > SECONDS_UNTIL_FORGOTTEN:
                 shutil.rmtree(part, ignore_errors=True)

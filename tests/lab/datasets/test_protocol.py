@@ -25,11 +25,11 @@ def labelled(draw, least_classes=2):
 @relaxed
 @given(labelled(), st.integers(1, 5), st.integers(0, 2**40))
 def test_split_parts_the_rows(y, per_class, seed):
-    parts = split(y, queries_per_class=per_class, stream=None, seed=seed)
+    parts = split(y, queries_per_class=per_class, stream=None, random_state=seed)
     assert sorted([*parts.queries, *parts.database]) == list(range(len(y)))
     assert set(np.bincount(y[parts.queries])) == {per_class}
     assert np.array_equal(parts.stream, parts.database)
-    shorter = split(y, queries_per_class=per_class, stream=2, seed=seed)
+    shorter = split(y, queries_per_class=per_class, stream=2, random_state=seed)
     assert np.array_equal(shorter.queries, parts.queries)
     assert np.array_equal(shorter.stream, parts.database[:2])
 
@@ -37,7 +37,7 @@ def test_split_parts_the_rows(y, per_class, seed):
 @relaxed
 @given(labelled(), st.sampled_from([split, split_unseen]), st.integers(0, 9))
 def test_names_of_labels_change_nothing(y, how, seed):
-    kwargs = {"queries_per_class": 3, "stream": None, "seed": seed, **unseen_half(how)}
+    kwargs = {"queries_per_class": 3, "stream": None, "random_state": seed, **unseen_half(how)}
     expected = how(y, **kwargs)
     renamed = [y * 10 - 7, y / 4, np.array(list("abcdef"))[y], [f"class {i}" for i in y]]
     for labels in [*renamed, np.array(renamed[-1], dtype=object)]:
@@ -54,7 +54,7 @@ def unseen_half(how):
 @relaxed
 @given(labelled(), st.floats(0.3, 0.7), st.integers(0, 9))
 def test_unseen_classes_stay_unseen(y, share, seed):
-    parts = split_unseen(y, unseen=share, queries_per_class=3, stream=None, seed=seed)
+    parts = split_unseen(y, unseen=share, queries_per_class=3, stream=None, random_state=seed)
     seen, unseen = set(y[parts.stream]), set(y[parts.queries])
     assert not seen & unseen
     assert set(y[parts.database]) == unseen
@@ -75,11 +75,18 @@ def test_unseen_rounds_half_up(classes, share, expected):
 def test_the_seed_decides(how):
     y = np.repeat(np.arange(10), 50)
     first, again, other = (
-        how(y, queries_per_class=10, stream=200, seed=seed) for seed in (1, 1, 2)
+        how(y, queries_per_class=10, stream=200, random_state=seed) for seed in (1, 1, 2)
     )
     for part in ("queries", "database", "stream"):
         assert np.array_equal(getattr(first, part), getattr(again, part))
         assert not np.array_equal(getattr(first, part), getattr(other, part))
+
+
+@pytest.mark.parametrize("how", [split, split_unseen])
+def test_without_a_random_state_each_split_is_another(how):
+    y = np.repeat(np.arange(10), 50)
+    first, other = (how(y, queries_per_class=10, stream=None) for _ in range(2))
+    assert not np.array_equal(first.database, other.database)
 
 
 @pytest.mark.parametrize("how", [split, split_unseen])
@@ -93,7 +100,9 @@ def test_sorted_rows_come_shuffled(how):
 
 def test_queries_change_with_the_seed_in_every_class():
     y = np.repeat(np.arange(3), 200)
-    drawn = [set(split(y, queries_per_class=20, stream=None, seed=s).queries) for s in range(40)]
+    drawn = [
+        set(split(y, queries_per_class=20, stream=None, random_state=s).queries) for s in range(40)
+    ]
     assert len(set.union(*drawn)) > 550  # 600 × (1 - 0.9^40) = 591 rows expected
 
 
@@ -127,13 +136,16 @@ TEN = np.repeat(["cat", "dog"], [8, 2])
         ),
         (
             lambda: split(TEN, queries_per_class=0),
-            "split: queries_per_class=0 is not a whole number from 1 up; pass a whole number",
+            "split: queries_per_class=0 must be a whole number from 1 up.",
         ),
         (
             lambda: split(TEN, queries_per_class=1, stream=0.5),
-            "split: stream=0.5 is not a whole number from 1 up; pass a number of rows, or None",
+            "split: stream=0.5 must be None or a whole number from 1 up.",
         ),
-        (lambda: split(TEN, queries_per_class=1, seed=-1), "split: seed=-1 is not a whole number"),
+        (
+            lambda: split(TEN, queries_per_class=1, random_state=-1),
+            "split: random_state=-1 must be None or a whole number",
+        ),
         (lambda: split([]), "split: y has shape (0,); pass (n,) labels or an (n, C) matrix"),
         (lambda: split([[0, 2], [1, 0]]), "y has shape (2, 2) and values other than 0 and 1;"),
         (lambda: split([1.0, np.nan]), "split: y has no label at row 1 (NaN); drop the rows"),
@@ -155,7 +167,10 @@ TEN = np.repeat(["cat", "dog"], [8, 2])
             "split_unseen: unseen=0.1 of 2 classes leaves 0 unseen and 2 seen; pass a share",
         ),
         (lambda: split_unseen(TEN, unseen=1), "unseen=1 of 2 classes leaves 2 unseen and 0 seen;"),
-        (lambda: split_unseen(TEN, unseen=25), "split_unseen: unseen=25 cannot be used; pass a"),
+        (
+            lambda: split_unseen(TEN, unseen=25),
+            "split_unseen: unseen=25 must be a number from 0 to 1.",
+        ),
     ],
 )
 def test_what_cannot_be_split_is_said(call, message):
@@ -230,10 +245,13 @@ def test_centre_unit_makes_no_float64_copy():
             lambda: centre_unit(np.eye(3), np.eye(3), np.eye(2)),
             "centre_unit: others[1] has 2 features, stream_X has 3; pass arrays of the same",
         ),
-        (lambda: centre_unit(np.eye(3), n_start=0), "centre_unit: n_start=0 is not a whole number"),
+        (
+            lambda: centre_unit(np.eye(3), n_start=0),
+            "centre_unit: n_start=0 must be a whole number",
+        ),
         (
             lambda: centre_unit(np.eye(3), mean_from="end"),
-            "centre_unit: mean_from='end' is unknown; pass 'start' or 'all'.",
+            "centre_unit: mean_from='end' must be one of 'start', 'all'.",
         ),
     ],
 )

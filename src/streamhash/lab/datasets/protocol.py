@@ -1,15 +1,27 @@
-"""The protocol of the field: who asks, what is searched, and what is learned from."""
+"""The protocol of the field: who asks, what is searched, and what is learned from.
 
+Queries, database and stream are split by :func:`split` and :func:`split_unseen`; features are
+centred and scaled by :func:`centre_unit`; :func:`pieces` makes a stream of arrays.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamhash.errors import InputError
-from streamhash.lab.datasets._arguments import number, whole
+from streamhash.parameters import Choice, Maybe, Number, Rule, Whole, check_parameters
 
-__all__ = ["Split", "split", "split_unseen"]
+__all__ = ["Split", "centre_unit", "mean_row", "pieces", "split", "split_unseen", "unit_rows"]
+
+ROWS_IN_FLOAT64 = 4096  # at a time, while means and lengths are taken
+SPLIT_RULES: dict[str, Rule] = {
+    "queries_per_class": Whole(1),
+    "stream": Maybe(Whole(1)),
+    "random_state": Maybe(Whole(0)),
+}
 
 Rows = NDArray[np.int64]
 
@@ -31,13 +43,17 @@ class Split:
 
 
 def split(
-    y: ArrayLike, *, queries_per_class: int = 100, stream: int | None = 20_000, seed: int = 0
+    y: ArrayLike,
+    *,
+    queries_per_class: int = 100,
+    stream: int | None = 20_000,
+    random_state: int | None = None,
 ) -> Split:
     """Draw queries of every class, search all the rest, and learn from the start of the rest.
 
     The database is everything but the queries in random order, and the stream is its first rows:
-    so a longer stream begins with a shorter one. The same seed gives the same split, whatever
-    the labels are called.
+    so a longer stream begins with a shorter one. The same ``random_state`` gives the same split,
+    whatever the labels are called.
 
     Parameters
     ----------
@@ -46,15 +62,15 @@ def split(
         rows alike, and a class has as many of them as its share of the data gives it.
     queries_per_class : queries of each class (the paper's T: 100, Places205 20)
     stream : rows to learn from (the paper: 20,000, Places205 100,000); None = the whole database
-    seed : whole number that fixes the draw
+    random_state : whole number that fixes the draw; None = another one each time
 
     >>> y = ["cat", "dog"] * 50
     >>> parts = split(y, queries_per_class=5, stream=40)
     >>> len(parts.queries), len(parts.database), len(parts.stream)
     (10, 90, 40)
     """
-    per_class = whole("split", "queries_per_class", queries_per_class, least=1)
-    rng = np.random.default_rng(whole("split", "seed", seed, least=0))
+    check_parameters("split", locals(), SPLIT_RULES)
+    per_class, rng = queries_per_class, np.random.default_rng(random_state)
     labels = _labels("split", y)
     if labels.ndim == 2:
         n, n_classes = labels.shape
@@ -77,7 +93,7 @@ def split_unseen(
     unseen: float = 0.25,
     queries_per_class: int = 100,
     stream: int | None = 20_000,
-    seed: int = 0,
+    random_state: int | None = None,
 ) -> Split:
     """Learn from some classes, and ask and search only among the others.
 
@@ -92,11 +108,9 @@ def split_unseen(
     (3, 7)
     """
     place = "split_unseen"
-    share = number(
-        place, "unseen", unseen, least=0, most=1, advice="pass a share of the classes, such as 0.25"
-    )
-    per_class = whole(place, "queries_per_class", queries_per_class, least=1)
-    rng = np.random.default_rng(whole(place, "seed", seed, least=0))
+    rules = {**SPLIT_RULES, "unseen": Number(at_least=0, at_most=1)}
+    check_parameters(place, locals(), rules)
+    rng = np.random.default_rng(random_state)
     labels = _labels(place, y)
     if labels.ndim == 2:
         raise InputError(
@@ -104,7 +118,7 @@ def split_unseen(
             "seen and unseen classes at once; pass one label a row, or use split."
         )
     classes = _rows_of_classes(place, labels)
-    n_unseen = int(np.floor(share * len(classes) + 0.5))
+    n_unseen = int(np.floor(unseen * len(classes) + 0.5))
     if not 0 < n_unseen < len(classes):
         raise InputError(
             f"{place}: unseen={unseen!r} of {len(classes)} classes leaves {n_unseen} unseen and "
@@ -112,7 +126,7 @@ def split_unseen(
         )
     order = rng.permutation(len(classes))
     hidden = sorted(order[:n_unseen].tolist())
-    queries = _draw_queries(place, [classes[c] for c in hidden], per_class, rng)
+    queries = _draw_queries(place, [classes[c] for c in hidden], queries_per_class, rng)
     database = rng.permutation(_without(np.concatenate([classes[c][1] for c in hidden]), queries))
     seen = rng.permutation(
         np.concatenate([rows for c, (_, rows) in enumerate(classes) if c not in hidden])
@@ -178,10 +192,95 @@ def _without(rows: Rows, taken: Rows) -> Rows:
 def _start(place: str, rows: Rows, stream: int | None, of: str) -> Rows:
     if stream is None:
         return rows
-    n = whole(place, "stream", stream, least=1, advice="pass a number of rows, or None for all")
-    if n > len(rows):
+    if stream > len(rows):
         raise InputError(
-            f"{place}: stream={n} is more than the {len(rows)} rows of {of}; pass a smaller "
+            f"{place}: stream={stream} is more than the {len(rows)} rows of {of}; pass a smaller "
             "stream, or None for all."
         )
-    return rows[:n]
+    return rows[:stream]
+
+
+def centre_unit(
+    stream_X: ArrayLike,
+    *others: ArrayLike,
+    mean_from: Literal["start", "all"] = "start",
+    n_start: int = 1000,
+) -> tuple[NDArray[np.float32], ...]:
+    """Subtract a mean from every row, then scale the row to length 1; zero rows stay zero.
+
+    Parameters
+    ----------
+    stream_X : (n, d) rows to learn from, in their order of arrival
+    others : further (m, d) arrays, such as database and queries, treated with the same mean
+    mean_from : ``"start"`` takes the mean of the stream's first ``n_start`` rows, all that an
+        online method can know when it begins. ``"all"`` takes it over all rows of all arrays, as
+        the reference code of the field does: it is transductive (the queries take part), so use it
+        only to reproduce published numbers.
+    n_start : rows for ``"start"``; a shorter stream is used whole
+
+    Returns
+    -------
+    A tuple of new float32 arrays, one for each that came, which are left as they are.
+
+    >>> stream, queries = centre_unit([[3.0, 0.0], [1.0, 0.0]], [[2.0, 5.0], [2.0, 0.0]])
+    >>> queries
+    array([[0., 1.],
+           [0., 0.]], dtype=float32)
+    """
+    check_parameters(
+        "centre_unit", locals(), {"n_start": Whole(1), "mean_from": Choice("start", "all")}
+    )
+    names = ["stream_X", *(f"others[{i}]" for i in range(len(others)))]
+    arrays = [np.asarray(array) for array in (stream_X, *others)]
+    for name, array in zip(names, arrays, strict=True):
+        if array.ndim != 2 or array.dtype.kind not in "fiub":
+            raise InputError(
+                f"centre_unit: {name} is {array.dtype} of shape {array.shape}; pass numbers of "
+                "shape (rows, features)."
+            )
+        if array.shape[1] != arrays[0].shape[1]:
+            raise InputError(
+                f"centre_unit: {name} has {array.shape[1]} features, stream_X has "
+                f"{arrays[0].shape[1]}; pass arrays of the same features."
+            )
+    if not len(arrays[0]):
+        raise InputError("centre_unit: stream_X has no rows; pass at least one to take a mean.")
+    mean = mean_row(*arrays) if mean_from == "all" else mean_row(arrays[0][:n_start])
+    return tuple(unit_rows(array, mean) for array in arrays)
+
+
+def mean_row(*arrays: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the mean over all rows of all arrays, block by block."""
+    total = np.zeros(arrays[0].shape[1])
+    for array in arrays:
+        for first in range(0, len(array), ROWS_IN_FLOAT64):
+            total += array[first : first + ROWS_IN_FLOAT64].sum(axis=0, dtype=np.float64)
+    return total / sum(map(len, arrays))
+
+
+def unit_rows(array: NDArray[Any], mean: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Subtract ``mean`` from every row and scale the row to length 1, block by block."""
+    result = np.empty(array.shape, np.float32)
+    for first in range(0, len(array), ROWS_IN_FLOAT64):
+        block = array[first : first + ROWS_IN_FLOAT64] - mean  # float64
+        length = np.linalg.norm(block, axis=1, keepdims=True)
+        result[first : first + ROWS_IN_FLOAT64] = block / np.where(length == 0, 1, length)
+    return result
+
+
+def pieces(
+    X: NDArray[Any], y: NDArray[Any], size: int
+) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """Yield consecutive (X, y) pieces of ``size`` rows, as views; the last may be shorter.
+
+    >>> X, y = np.eye(5), np.arange(5)
+    >>> [labels.tolist() for _, labels in pieces(X, y, 2)]
+    [[0, 1], [2, 3], [4]]
+    """
+    check_parameters("pieces", locals(), {"size": Whole(1)})
+    if len(X) != len(y):
+        raise InputError(
+            f"pieces: X has {len(X)} rows and y has {len(y)}; pass one label row for each row."
+        )
+    # A generator of its own, so that wrong arguments are refused at the call, not at the first use.
+    return ((X[first : first + size], y[first : first + size]) for first in range(0, len(X), size))

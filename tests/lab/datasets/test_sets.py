@@ -16,8 +16,8 @@ import pytest
 import streamhash.lab.datasets as data
 from data import need_data
 from streamhash.errors import FileError, InputError, MissingDataError
-from streamhash.lab.datasets.cards import CARDS
-from streamhash.lab.datasets.folders import data_folders
+from streamhash.lab.datasets import mnist
+from streamhash.lab.datasets.cards import CARDS, data_folders
 
 
 def mnist_archives():
@@ -58,8 +58,14 @@ def test_synthetic_is_the_same_each_time():
     first, second = data.load_data("synthetic"), data.load_data("synthetic")
     assert np.array_equal(first.X, second.X)
     assert first.X.shape == (first.card.rows, first.card.features)
-    parts = data.split(first.y)  # large enough for the protocol's own numbers
+    parts = data.split(first.y, random_state=0)  # large enough for the protocol's own numbers
     assert len(parts.stream) == 20_000
+
+
+def test_the_card_of_mnist_has_the_checksums_of_its_files():
+    card = CARDS["mnist"]
+    assert card.checksum == " ".join(f"md5:{file.md5}" for file in mnist.FILES)
+    assert card.files == tuple(f"{file.name}.gz" for file in mnist.FILES)
 
 
 def test_mnist_is_whole():
@@ -146,7 +152,6 @@ def test_available_looks_on_the_machine(no_data):
         "mnist": False,
         "cifar10-features": False,
         "cifar10-vgg16": False,
-        "cifar10-images": False,
         "miniplaces-features": False,
         "places205": False,
         "places205-synthetic": True,
@@ -246,6 +251,26 @@ def test_a_set_travels_as_what_was_asked_for(tmp_path):
         assert np.array_equal(again.X, found.X)
         assert np.array_equal(again.y, found.y)
         assert again.card == found.card
+
+
+def test_the_request_remembers_where_the_labels_are(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("X.npy", np.eye(4, dtype=np.float32))
+    np.save("y.npy", np.arange(4))
+    Path("items.csv").write_text("a,kind\n1,x\n3,y\n")
+    request = data.load_data("X.npy", labels="y.npy").request
+    assert request == data.Request(str(tmp_path / "X.npy"), labels=str(tmp_path / "y.npy"))
+    request = data.load_data("items.csv", column="kind").request
+    assert request == data.Request(str(tmp_path / "items.csv"), column="kind")
+    assert data.load_data("synthetic", rows=10).request == data.Request("synthetic", rows=10)
+
+
+def test_a_name_is_that_of_a_set_unless_a_file_has_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert data.is_named("digits")
+    assert not data.is_named("items.csv")
+    Path("digits").touch()
+    assert not data.is_named("digits")
 
 
 def test_a_set_made_of_arrays_travels_whole():
