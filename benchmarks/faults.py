@@ -30,11 +30,10 @@ from numpy.typing import NDArray
 
 from _machine import describe_machine
 from streamhash import SDOH, HammingIndex, InputError, set_threads
-from streamhash.live import Collection, refreshing
-from streamhash.live.arrow import codes_of, vectors_of
-from streamhash.live.backends import MemoryHome
+from streamhash.live import Collection, refresh
+from streamhash.live.backends.memory import MemoryBackend
+from streamhash.live.journal import Journal
 from streamhash.live.learner import Learner
-from streamhash.live.store import Store
 
 WIDTH, CLASSES, BITS = 16, 5, 32
 EVERY = 150  # learned items, after which it refreshes by itself
@@ -135,7 +134,7 @@ def tasks(collection: Collection, seed: int, eager: bool) -> Iterator[Task]:
 def work(path: str, seed: int, eager: bool) -> None:
     """Change the collection until the end, which comes from outside."""
     # So that small collections, too, are encoded in several pieces, with notes in between.
-    refreshing.FEW, refreshing.SECONDS = 64, 0.0
+    refresh.LEFT_FOR_THE_END, refresh.NOTE_SECONDS = 64, 0.0
     collection = Collection.open(path)
     say(ready=True)
     for task in tasks(collection, seed, eager):
@@ -277,8 +276,7 @@ class Trial:
 
     def _phase(self, task: Task | None) -> str:
         """Tell where the child was killed, from what it has left."""
-        store = Store(self.path)
-        store.open()
+        store = Journal(self.path)
         columns = [name for name in store.dataset("items").schema.names if "code" in name]
         if len(columns) > 1:
             return "refresh: committed, old codes still there"
@@ -318,31 +316,32 @@ class Trial:
         return sorted((i, item.version, item.label) for i, item in there.items())
 
     def _contents(self, collection: Collection) -> list[tuple[int, int, int | None]]:
-        table = collection._store.read_items(["id", "metadata"])
+        table = collection._journal.dataset("items").to_table(columns=["id", "metadata"])
         versions = [json.loads(text)["version"] for text in table["metadata"].to_pylist()]
         ids = table["id"].to_pylist()
-        directory = collection._view.directory
-        labels = [directory.label_at(place) for place in directory.find(ids).tolist()]
-        return sorted(zip(ids, versions, labels, strict=True), key=lambda item: item[:2])
+        listed = zip(ids, versions, collection.labels(ids), strict=True)
+        return sorted(listed, key=lambda item: item[:2])
 
     def _compare(self, collection: Collection) -> None:
         check(self._contents(collection) == self._listing(self.there), "items or labels differ")
         check(sorted(collection.ids) == sorted(self.there), "ids differ")
         number = collection.model_number
-        columns = ["key", "id", "vector"] + ([f"code_{number}"] if number else [])
-        table = collection._store.read_items(columns).sort_by("key")
-        ids, rows = table["id"].to_pylist(), vectors_of(table["vector"])
+        stored = collection._journal
+        keys = stored.keys()
+        batch, ids = stored.items(keys, codes=number), stored.new_items(-1).ids.tolist()
+        rows = batch.vectors
         versions = [self.there[i].version for i in ids]
         check(np.array_equal(rows, vectors(ids, versions)), "vectors differ")
         check(len(collection) == len(ids) == len(self.there), "numbers of items differ")
         if not number:
             return
-        codes = codes_of(table[columns[-1]])
+        codes = batch.codes
         check(np.array_equal(codes, collection.model().transform(rows)), "codes are of two models")
-        index = collection._view.index
-        assert isinstance(index, MemoryHome)
+        backend = collection._view.now.backend
+        assert isinstance(backend, MemoryBackend)
+        index = backend.index
         check(np.array_equal(index.codes, codes), "the index differs from what is stored")
-        check(np.array_equal(index.ids, table["key"].to_numpy()), "the index has other keys")
+        check(np.array_equal(index.ids, keys), "the index has other keys")
         check(collection.history().refreshes[-1]["model"] == number, "the history lacks a refresh")
         distances, _ = collection.search(rows[:3], 1)
         check(bool((distances == 0).all()), "a search does not find what is stored")
@@ -369,7 +368,7 @@ def run(kills: int, n_items: int, seed: int) -> None:
                 trial.kill_one()
             except SystemExit as error:
                 raise SystemExit(f"{error} (kill {i + 1}, seed {trial.seed})") from error
-        slowest, disk = max(trial.openings), Store(trial.path).disk_bytes() or 0
+        slowest, disk = max(trial.openings), Journal(trial.path).disk_bytes() or 0
         print(f"\n{kills} kills of a collection of {n_items:,} items and more, seed {seed}")
         print(f"  {trial.n_done:,} calls acknowledged, {len(trial.there):,} items at the end")
         for where, n in sorted(trial.seen.items()):

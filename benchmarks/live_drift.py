@@ -40,7 +40,7 @@ from streamhash.lab.datasets import DataSet, available, load_data
 from streamhash.lab.machine import describe_machine
 from streamhash.lab.rows import to_json
 from streamhash.live import Collection
-from streamhash.live.monitor import Monitor
+from streamhash.live.learner import Monitor
 from streamhash.metrics import mean_average_precision
 
 STREAMS = ("change", "join", "steady")

@@ -1,4 +1,4 @@
-"""When to encode anew: a hasher kept in two states, the one that learns and the one that encodes.
+"""When to encode anew: the policy, and a hasher kept in two states, learning and encoding.
 
 Codes stored yesterday and a query encoded today can be compared only if one model made both. So the
 model that made the stored codes is kept as a snapshot, apart from the one that goes on learning,
@@ -6,9 +6,10 @@ and a sample of the stream tells when the step from the one to the other is wort
 encoding everything anew (Cakir et al., ICCV 2017).
 """
 
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from streamhash.base import (
@@ -19,13 +20,80 @@ from streamhash.base import (
     new_generator,
     snapshot,
 )
-from streamhash.codes import Codes
 from streamhash.errors import InputError
 from streamhash.kernels.learning.information import code_information
 from streamhash.parameters import Choice, Number, Whole
 from streamhash.reservoir import Reservoir, neighbours
 
-__all__ = ["SnapshotHasher"]
+__all__ = ["RefreshPolicy", "SnapshotHasher", "information_gain"]
+
+PRICE = 0.001  # bits of information that encoding an item of a collection anew is worth
+
+
+class RefreshPolicy(NamedTuple):
+    """When to encode all items anew: by hand, after every so many learned items, or when it pays.
+
+    It pays when the bits of information that a refresh gains exceed ``price`` bits for every item
+    that would be encoded anew. A collection sums up the gain over each item that came: so a small
+    one refreshes soon, a large one when the gain is large or lasts.
+    """
+
+    every: int | None = None  # learned items
+    price: float | None = None  # bits an item
+
+    @classmethod
+    def parse(cls, text: Any, *, place: str) -> "RefreshPolicy":
+        """Read "manual", "gain", "gain=0.001", or a number of items."""
+        try:
+            if text == "manual":
+                return cls()
+            if isinstance(text, str) and text.partition("=")[0] == "gain":
+                policy = cls(price=float(text.partition("=")[2] or PRICE))
+            else:
+                policy = cls(every=int(text))
+        except (TypeError, ValueError):
+            policy = cls(every=0)
+        if policy.every == 0 or not all(value is None or value > 0 for value in policy):
+            raise InputError(
+                f'{place}: refresh={text!r} must be "gain", "gain=BITS", "manual", or a number of '
+                "items from 1 up."
+            )
+        return policy
+
+    def is_due(self, n_learned: int, gain: float, n_items: int = 1) -> bool:
+        """Whether to refresh so many items, after so much was learned, for so much gain."""
+        if self.every is not None:
+            return n_learned >= self.every
+        return self.price is not None and gain > self.price * n_items
+
+    def __str__(self) -> str:
+        if self.every is not None:
+            return str(self.every)
+        return "manual" if self.price is None else f"gain={self.price:g}"
+
+
+def information_gain(
+    new: OnlineHasher,
+    old: OnlineHasher,
+    sample: Matrix,
+    same: NDArray[np.bool_],
+    queries: Matrix | None = None,
+) -> float:
+    """Return by how many bits of information the new model's codes of a sample beat the old one's.
+
+    ``same`` tells which items of the sample are neighbours of each query; without queries the
+    sample asks itself.
+    """
+    after, before = (
+        code_information(
+            model.transform(sample),
+            same,
+            model.n_bits,
+            queries=None if queries is None else model.transform(queries),
+        )
+        for model in (new, old)
+    )
+    return after - before
 
 
 class SnapshotHasher(HasherAround):
@@ -130,40 +198,37 @@ class SnapshotHasher(HasherAround):
 
     def gain(self) -> float:
         """Return by how many bits of information a refresh would improve the sample's codes."""
-        new, old, labels = self._sampled("gain")
-        if labels is None:
+        sample = self._sample("gain")
+        if sample.labels is None:
             raise InputError(
                 "SnapshotHasher.gain: the stream came without labels, and nothing tells which "
                 'items are neighbours; use trigger="fix", or pass labels.'
             )
-        same = neighbours(labels, labels)
-        return code_information(new, same, self.n_bits) - code_information(old, same, self.n_bits)
+        same = neighbours(sample.labels, sample.labels)
+        return information_gain(self.hasher_, self.snapshot_, sample.rows, same)
 
     def worth_refreshing(self) -> bool:
         """Whether the trigger says that stored codes should be encoded anew."""
-        new, old, _ = self._sampled("worth_refreshing")
-        if np.array_equal(new, old):
+        rows = self._sample("worth_refreshing").rows
+        if np.array_equal(self.hasher_.transform(rows), self.snapshot_.transform(rows)):
             return False
         if self.trigger == "fix":
-            return self.n_since_refresh_ >= self.interval
-        return self.gain() > self.threshold
+            return RefreshPolicy(every=self.interval).is_due(self.n_since_refresh_, 0.0)
+        return RefreshPolicy(price=self.threshold).is_due(self.n_since_refresh_, self.gain())
 
     def refresh(self) -> Self:
         """Encode with what has been learned so far, from now on."""
-        self._sampled("refresh")
+        self._sample("refresh")
         self._take_snapshot()
         return self
 
-    def _sampled(self, verb: str) -> tuple[Codes, Codes, Any]:
-        """Return codes of the sample by the learning model and by the snapshot, and its labels."""
+    def _sample(self, verb: str) -> Reservoir:
         if not hasattr(self, "snapshot_"):
             raise NotStartedError(
                 f"SnapshotHasher.{verb}: this SnapshotHasher has not seen any data; "
                 "call partial_fit or fit first."
             )
-        sample = self.reservoir_
-        codes = (model.transform(sample.rows) for model in (self.hasher_, self.snapshot_))
-        return *codes, sample.labels
+        return self.reservoir_
 
     def _take_snapshot(self) -> None:
         self.snapshot_ = snapshot(self.hasher_)  # shares its arrays: nobody writes into them

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from streamhash import LSH, SDOH, FileError, InputError, InUseError, NotStartedError
-from streamhash.live import Collection, datasets, state
-from streamhash.live.monitor import Monitor
+from streamhash.live import Collection, journal
+from streamhash.live.learner import Monitor
 
 FAR = 2147483647
 
@@ -31,7 +31,7 @@ def hasher(n_bits=16):
 @pytest.fixture
 def often(monkeypatch):
     """Tidy up after a few changes already."""
-    monkeypatch.setattr(state, "MANY", 8)
+    monkeypatch.setattr(journal, "TIDY_AFTER", 8)
 
 
 @pytest.fixture
@@ -46,8 +46,8 @@ def whole(collection):
         rows = np.array([item.vector for item in items])
         codes = np.array([item.code for item in items])
         assert np.array_equal(codes, collection.model().transform(rows))
-        assert np.array_equal(codes, collection._view.index.codes)
-    assert collection._store.dataset("items").count_rows() == len(items) if items else True
+        assert np.array_equal(codes, collection._view.now.backend.index.codes)
+    assert collection._journal.dataset("items").count_rows() == len(items) if items else True
     return {item.id: (item.vector.tobytes(), item.label, item.metadata) for item in items}
 
 
@@ -309,7 +309,7 @@ def test_single_rows_learn_as_pieces_do(tmp_path):
 
 def test_reopening_goes_on_exactly(tmp_path):
     def run(path, reopened):
-        c = Collection.create(path, hasher(), refresh=60)
+        c = Collection.create(path, hasher(), refresh=60, random_state=0)
         for i in range(0, 180, 15):
             c.add(range(i, i + 15), X[i : i + 15], [*Y[i : i + 14], None])
             if i % 45 == 0:
@@ -480,7 +480,7 @@ def test_a_reader_follows_the_writer(path):
         same()
         for _ in range(30):  # the labels are folded, and joined
             c.label([7, 8, 3, 4], [1, 2, 0, 0])
-        assert c._view.fold > 0
+        assert c._journal.fold > 0
         same()
         c.label([7], [None])
         same()
@@ -496,19 +496,19 @@ def test_versions_are_kept_while_a_reader_uses_them(path):
     with Collection.create(path, hasher(), refresh="manual") as c:
         c.add(range(100), X[:100], Y[:100])
         reader = Collection.open(path, read_only=True)
-        used = reader._store.version("items")
-        store, view = reader._store, reader._view
+        used = reader._journal.version("items")
+        stored, number = reader._journal, reader.model_number
         for i in range(100, 115):
             c.add([i], X[i : i + 1], [Y[i]])
         c.refresh()
 
         def versions():
-            return [each["version"] for each in c._store.dataset("items").versions()]
+            return [each["version"] for each in c._journal.dataset("items").versions()]
 
         assert used in versions()
         # What the reader holds can still be read as it was, by those who began before.
-        table = store.read_items(["key", f"code_{view.number}"])
-        assert len(table) == 100
+        keys = reader._view.now.directory.keys
+        assert len(stored.items(keys, codes=number).codes) == 100
         reader.close()
         for i in range(115, 130):
             c.add([i], X[i : i + 1], [Y[i]])
@@ -533,7 +533,7 @@ def test_small_changes_do_not_fill_the_disk(path):
             c.label([7], [i % 3])
             counts.append(n_files(path))
         assert max(counts[30:]) <= 1.2 * max(counts[:30])
-        assert c._view.n_later_labels < 110
+        assert c._journal.dataset("labels").count_rows() < 110
         contents = whole(c)
         assert contents[7][0] == X[59].tobytes()
     with Collection.open(path) as c:
@@ -547,7 +547,7 @@ def test_joining_fragments_keeps_everything(path):
             c.add([str(i)], X[i : i + 1], [Y[i]], metadata=[{"i": i}])
             if i % 3 == 0:
                 c.delete([str(i)])
-        assert len(c._store.fragments()) <= 20
+        assert len(c._journal.fragments()) <= 20
         contents = whole(c)
         assert contents == {str(i): (X[i].tobytes(), Y[i], {"i": i}) for i in range(36) if i % 3}
     with Collection.open(path) as c:
@@ -561,9 +561,9 @@ def test_memory_does_not_grow_with_what_is_gone(path):
             ids = range(1000 * i + 100, 1000 * i + 500)
             c.add(ids, X, [f"label {i}", *[None] * 399])
             c.delete(ids)
-        arrays = c._view.directory._arrays
-        assert arrays.size <= 40 * 2 + 1024
-        assert len(c._view.directory._label_names) < 10
+        listing = c._view.now.directory.listing
+        assert listing.size <= 40 * 2 + 1024
+        assert len(listing.names) < 10
         assert c.search(X[:3], 1)[0].ravel().tolist() == [0, 0, 0]
 
 
@@ -576,7 +576,7 @@ def test_a_lock_that_is_held_is_told(path):
 
 
 def test_fragments_of_wide_vectors_have_few_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(datasets, "NUMBERS", 64 * 1500)  # of 64 features: 1,500 rows
+    monkeypatch.setattr(journal, "FRAGMENT_NUMBERS", 64 * 1500)  # of 64 features: 1,500 rows
     with Collection.create(tmp_path / "items", hasher(), refresh="manual") as c:
         c.add(range(5000), np.zeros((5000, 64)))
-        assert [each.count_rows() for each in c._store.fragments()] == [1500, 1500, 1500, 500]
+        assert [each.count_rows() for each in c._journal.fragments()] == [1500, 1500, 1500, 500]

@@ -75,7 +75,7 @@ def test_a_scan_sees_one_moment_while_the_collection_moves_on(items, digits):
     model = items.model(served)
     for batch in rest:
         np.testing.assert_array_equal(batch.codes, model.transform(batch.vectors))
-    assert not [*(items._store.folder / "readers").glob("*")]
+    assert not [*(items._journal.folder / "readers").glob("*")]
 
 
 def test_an_empty_collection_has_no_batches(tmp_path):

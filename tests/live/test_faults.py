@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from streamhash import SDOH, FileError, InputError, InUseError
-from streamhash.live import Collection, refreshing
+from streamhash.live import Collection, refresh
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,7 +43,7 @@ def whole(collection):
         rows = np.array([item.vector for item in items])
         codes = np.array([item.code for item in items])
         assert np.array_equal(codes, collection.model().transform(rows))
-        assert np.array_equal(codes, collection._view.index.codes)
+        assert np.array_equal(codes, collection._view.now.backend.index.codes)
     return {item.id: (item.vector.tobytes(), item.label) for item in items}
 
 
@@ -274,8 +274,8 @@ def test_ctrl_c_leaves_a_collection_that_works(tmp_path):
 @pytest.fixture
 def large(tmp_path, monkeypatch):
     """A collection of eight fragments, encoded one by one."""
-    monkeypatch.setattr(refreshing, "FEW", 10)
-    monkeypatch.setattr(refreshing, "SECONDS", 0.0)
+    monkeypatch.setattr(refresh, "LEFT_FOR_THE_END", 10)
+    monkeypatch.setattr(refresh, "NOTE_SECONDS", 0.0)
     rows = np.tile(X, (5, 1))
     with Collection.create(tmp_path / "items", hasher(), refresh="manual") as c:
         c.add(range(40), X[:40], Y[:40])
@@ -325,18 +325,18 @@ def test_a_refresh_that_was_interrupted_goes_on_from_there(large, monkeypatch):
         large.refresh(progress=dies)
     assert large.model_number == 1
     assert large.status()["refresh"]["interrupted"] is True
-    noted = large._store.read_encoded(2)
+    noted = large._journal.read_encoded(2)
     assert sum(result["rows"] for result in noted.values()) >= 5000
     large.delete([2001])
     large.add([50], X[50:51])
     encoded = []
-    plain = refreshing.encode_fragments
+    plain = refresh.encode_fragments
 
-    def spy(store, version, number, fragments, *rest):
+    def spy(journal, version, number, fragments, *rest):
         encoded.extend(fragments)
-        plain(store, version, number, fragments, *rest)
+        plain(journal, version, number, fragments, *rest)
 
-    monkeypatch.setattr(refreshing, "encode_fragments", spy)
+    monkeypatch.setattr(refresh, "encode_fragments", spy)
     assert large.refresh() is True
     assert encoded
     assert not set(encoded) & set(noted)
@@ -355,7 +355,7 @@ def test_a_worker_that_is_killed_is_told_and_made_up_for(large):
     with ProcessPoolExecutor(1, get_context("spawn")) as pool, pytest.raises(BrokenProcessPool):
         large.refresh(executor=pool, progress=kill_worker)
     assert large.model_number == 1
-    noted = large._store.read_encoded(2)
+    noted = large._journal.read_encoded(2)
     assert noted
     assert large.refresh() is True
     assert large.encoded_items < len(large) + 40
@@ -441,7 +441,7 @@ def test_two_writers_in_an_object_store_are_noticed(bucket, change):
         calls[change]()
     with pytest.raises(InputError, match="open to read only"):
         calls[change]()
-    keys = first._store.dataset("items").to_table(columns=["key"])["key"].to_pylist()
+    keys = first._journal.dataset("items").to_table(columns=["key"])["key"].to_pylist()
     assert len(set(keys)) == len(keys)
     with Collection.open(address, storage_options=bucket) as c:
         assert {*range(2, 101)} <= {*c.ids} <= {*range(101)}

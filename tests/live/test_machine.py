@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from fuzzing import machine_settings
 from streamhash import SDOH
-from streamhash.live import Collection, state
+from streamhash.live import Collection, journal
 
 WIDTH = 4
 
@@ -25,7 +25,7 @@ label = st.sampled_from([None, 0, 1, 2])
 class Machine(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
-        state.MANY = 5  # tidy up after a few changes already
+        journal.TIDY_AFTER = 5  # tidy up after a few changes already
         self.folder = tempfile.TemporaryDirectory()
         self.path = f"{self.folder.name}/items"
         hasher = SDOH(8, batch_size=4, random_state=0)
@@ -38,7 +38,7 @@ class Machine(RuleBasedStateMachine):
         self.c.close()
         self.reader.close()
         self.folder.cleanup()
-        state.MANY = 64
+        journal.TIDY_AFTER = 64
 
     @rule(ids=ids_of_some, existing=st.sampled_from(["skip", "replace"]), data=st.data())
     def add(self, ids, existing, data):
@@ -118,7 +118,7 @@ class Machine(RuleBasedStateMachine):
                 codes = np.array([item.code for item in items])
                 assert np.array_equal(codes, c.model().transform(rows))
             if items:
-                assert c._store.dataset("items").count_rows() == len(items)
+                assert c._journal.dataset("items").count_rows() == len(items)
         assert self.c.status()["labelled"] == sum(y is not None for _, y in self.there.values())
 
 

@@ -1,4 +1,4 @@
-"""Milvus as the home of a collection's codes, with a real server: over TLS, and with a token."""
+"""Milvus as the backend of a collection's codes, with a real server: over TLS, and with a token."""
 
 import os
 import shutil
@@ -18,9 +18,8 @@ import pytest
 from streamhash import SDOH
 from streamhash.errors import InputError, UnreachableError
 from streamhash.live import Collection
-from streamhash.live.backends.address import MilvusAddress
-from streamhash.live.backends.export import export_to_milvus
-from streamhash.live.backends.tables import MOST, Server
+from streamhash.live.backends.milvus import ROWS_RETURNED, Server
+from streamhash.live.export import export_to_milvus
 from streamhash.search import HammingIndex
 
 TOKEN = "root:Milvus"  # of every new server
@@ -109,7 +108,7 @@ class MilvusServer:
         return {"server_pem_path": str(self.certificate), "server_name": "localhost"}
 
     def connect(self, name: str, **options: object) -> Server:
-        return Server(MilvusAddress.parse(self.address(name, **options)), self.options)
+        return Server(self.address(name, **options), self.options)
 
 
 def free_ports(n):
@@ -197,13 +196,13 @@ def wait_until(condition, seconds=180):
         ("milvus://localhost/two-words", "the name 'two-words' is not of letters, digits and"),
         ("milvus://localhost/x?index=HNSW", "index=HNSW is none of BIN_FLAT, BIN_IVF_FLAT"),
         ("milvus://localhost/x?nlist=0", "nlist=0 is not from 1 to 65536"),
-        ("milvus://localhost/x?tls=yes", "tls=yes is neither 0 nor 1"),
+        ("milvus://localhost/x?tls=yes", "tls=yes is none of 0, 1"),
         ("milvus://localhost/x?token=root", "there is no option token"),
     ],
 )
 def test_a_wrong_address_is_refused_and_nothing_is_made(tmp_path, address, reason):
     with pytest.raises(InputError) as error:
-        Collection.create(tmp_path / "c", SDOH(16), serving=address)
+        Collection.create(tmp_path / "c", SDOH(16), backend=address)
     assert str(error.value).startswith(
         f"Collection.create: {address!r} is not an address of Milvus"
     )
@@ -215,7 +214,7 @@ def test_a_token_that_is_not_there_is_asked_for(tmp_path, monkeypatch):
     monkeypatch.delenv("NO_SUCH_TOKEN", raising=False)
     with pytest.raises(InputError, match="the environment has no variable NO_SUCH_TOKEN; set it"):
         Collection.create(
-            tmp_path / "c", SDOH(16), serving="milvus://localhost:1/x?token_env=NO_SUCH_TOKEN"
+            tmp_path / "c", SDOH(16), backend="milvus://localhost:1/x?token_env=NO_SUCH_TOKEN"
         )
 
 
@@ -224,7 +223,7 @@ def test_a_server_that_is_not_there_is_an_error_at_once(tmp_path):
     port = free_ports(1)[0]
     with pytest.raises(UnreachableError, match=f"localhost:{port}/x: Milvus does not answer"):
         Collection.create(
-            tmp_path / "c", SDOH(16), serving=f"milvus://localhost:{port}/x?timeout=2"
+            tmp_path / "c", SDOH(16), backend=f"milvus://localhost:{port}/x?timeout=2"
         )
     assert not (tmp_path / "c").exists()
 
@@ -233,7 +232,7 @@ def test_a_wrong_token_is_refused(tmp_path, server):
     options = {**server.options, "token": "root:wrong"}
     with pytest.raises(UnreachableError, match="token and TLS are right"):
         Collection.create(
-            tmp_path / "c", SDOH(16), serving=server.address("denied"), serving_options=options
+            tmp_path / "c", SDOH(16), backend=server.address("denied"), backend_options=options
         )
 
 
@@ -242,15 +241,18 @@ def test_a_wrong_token_is_refused(tmp_path, server):
 
 def test_exact_search_gives_the_lowest_keys_of_any_number_of_equals(server):
     random, n_bits = np.random.default_rng(0), 12  # that do not fill their bytes
-    codes = np.packbits(random.integers(2, size=(MOST + 4000, n_bits), dtype=np.uint8), axis=1)
-    codes[: MOST + 3000] = codes[0]  # more at one distance than Milvus tells of
+    codes = np.packbits(
+        random.integers(2, size=(ROWS_RETURNED + 4000, n_bits), dtype=np.uint8), axis=1
+    )
+    codes[: ROWS_RETURNED + 3000] = codes[0]  # more at one distance than Milvus tells of
     keys = random.permutation(len(codes)) + (3 << 32)
-    table = server.connect("ties").table(1, n_bits)
+    connection = server.connect("ties")
+    table = connection.table(1, n_bits)
     table.create()
-    table.put(codes, keys)
-    table.put(codes[:100], keys[:100])  # once more changes nothing
+    table.put(keys, codes)
+    table.put(keys[:100], codes[:100])  # once more changes nothing
     gone = keys[:2000]
-    table.remove(gone)
+    table.delete(gone)
     index = HammingIndex(n_bits)
     index.add(keys[2000:], codes[2000:])
     assert table.count() == len(index)
@@ -260,32 +262,31 @@ def test_exact_search_gives_the_lowest_keys_of_any_number_of_equals(server):
         for ours, theirs in zip(table.search(queries, k), index.search(queries, k), strict=True):
             np.testing.assert_array_equal(ours, theirs)
     with pytest.raises(InputError, match="Milvus finds at most 16384 neighbours, k=16385 came"):
-        table.search(queries, MOST + 1)
-    table.server.drop(1)
+        table.search(queries, ROWS_RETURNED + 1)
+    connection.drop(1)
 
 
 def test_an_index_of_cells_finds_the_same_when_all_cells_are_looked_at(tmp_path, server):
     address = server.address("cells", index="BIN_IVF_FLAT", nlist=8, nprobe=8)
     X, y = stream(600, seed=1)
     with Collection.create(
-        tmp_path / "c", SDOH(32), serving=address, serving_options=server.options
+        tmp_path / "c", SDOH(32), backend=address, backend_options=server.options
     ) as items:
         items.add([f"item {i}" for i in range(600)], X, y)
         distances, ids = items.search(X[:20], 5)
         np.testing.assert_array_equal(distances, expected(items, X[:20], 5)[0])
         assert all(isinstance(name, str) for name in ids.ravel())
-        kind = items._view.index._table._call("describe_index", index_name="code")
-        assert kind["index_type"] == "BIN_IVF_FLAT"
+        assert items._view.now.backend.table.index_type() == "BIN_IVF_FLAT"
 
 
-# ---------------------------------------------------------- the same on both homes, with a kill
+# ---------------------------------------------------------- the same in both backends, with a kill
 
 WRITER = """
 import sys
 import numpy as np
 sys.path.insert(0, {tests!r})
 from streamhash.live import Collection
-with Collection.open({path!r}, serving_options={options!r}) as items:
+with Collection.open({path!r}, backend_options={options!r}) as items:
     for part in range(4):
         rows = np.load({data!r})
         some = slice(400 * part, 400 * part + 400)
@@ -310,23 +311,23 @@ def run_writer(path, data, options, kill_after=None, wait=0.0):
     assert process.wait(timeout=180) == (0 if kill_after is None else -signal.SIGKILL)
 
 
-@pytest.mark.parametrize("home", ["memory", "milvus"])
-def test_drift_refresh_and_a_kill_on_either_home(tmp_path, server, home):
+@pytest.mark.parametrize("kind", ["memory", "milvus"])
+def test_drift_refresh_and_a_kill_with_either_backend(tmp_path, server, kind):
     X, y = map(np.concatenate, zip(stream(800, 1), stream(800, 2, shift=2.0), strict=True))
     data = tmp_path / "stream.npz"
     np.savez(data, X=X, y=y)
-    options = server.options if home == "milvus" else None
-    serving = server.address("killed") if home == "milvus" else None
+    options = server.options if kind == "milvus" else None
+    backend = server.address("killed") if kind == "milvus" else None
     path = tmp_path / "c"
     Collection.create(
-        path, SDOH(32, random_state=0), refresh="manual", serving=serving, serving_options=options
+        path, SDOH(32, random_state=0), refresh="manual", backend=backend, backend_options=options
     ).close()
     run_writer(path, data, options, kill_after="added 1")
-    with Collection.open(path, serving_options=options) as items:
+    with Collection.open(path, backend_options=options) as items:
         assert len(items) >= 800  # what it said is stored, is there
         assert_exact(items)
-    run_writer(path, data, options, kill_after="refreshing", wait=0.3 if serving else 0.0)
-    with Collection.open(path, serving_options=options) as items:
+    run_writer(path, data, options, kill_after="refreshing", wait=0.3 if backend else 0.0)
+    with Collection.open(path, backend_options=options) as items:
         assert len(items) == 1500
         assert_exact(items)
         number = items.model_number
@@ -335,7 +336,7 @@ def test_drift_refresh_and_a_kill_on_either_home(tmp_path, server, home):
         assert_exact(items)
         distances, ids = items.search(X[:50], 20)
     kept = Path(tmp_path.parent, "answers.npz")
-    if kept.exists():  # of the other home: the same, to the last id
+    if kept.exists():  # of the other backend: the same, to the last id
         other = np.load(kept)
         np.testing.assert_array_equal(distances, other["distances"])
         np.testing.assert_array_equal(ids, other["ids"])
@@ -361,8 +362,8 @@ def in_milvus(path, server, name, **options):
         path,
         SDOH(32, random_state=0),
         refresh="manual",
-        serving=server.address(name, **options),
-        serving_options=server.options,
+        backend=server.address(name, **options),
+        backend_options=server.options,
     ) as items:
         items.add(range(900), X, y)
         assert items.model_number == 1
@@ -383,13 +384,13 @@ def test_what_is_changed_while_the_server_is_stopped_comes_by_itself(tmp_path, s
                 UnreachableError, match="Nothing is lost: what is stored is sent when"
             ):
                 items.search(X[:1], 1)
-            status = items.status()["home"]
+            status = items.status()["backend"]
             assert (status["reachable"], status["lag"]) == (False, 300 + 50 + 2)
-            assert status["home"] == f"milvus://localhost:{server.port}/stopped"
+            assert status["address"] == f"milvus://localhost:{server.port}/stopped"
         finally:
             server.send(signal.SIGCONT)
         well = {**status, "reachable": True, "lag": 0, "error": None}
-        wait_until(lambda: items.status()["home"] == well)  # nobody has asked for anything
+        wait_until(lambda: items.status()["backend"] == well)  # nobody has asked for anything
         assert_exact(items)
 
 
@@ -417,12 +418,12 @@ def test_a_server_killed_in_the_middle_of_a_refresh(tmp_path, server):
         with pytest.raises(UnreachableError):
             items.search(X[:1], 1)
         items.close()
-        path, options = items._store.address, server.options
-        with Collection.open(path, serving_options=options) as again:  # without a server, too
-            assert again.status()["home"]["lag"] is None  # nobody knows
+        path, options = items._journal.address, server.options
+        with Collection.open(path, backend_options=options) as again:  # without a server, too
+            assert again.status()["backend"]["lag"] is None  # nobody knows
             assert 8000 in again
             server.start()
-            wait_until(lambda: again.status()["home"]["reachable"])
+            wait_until(lambda: again.status()["backend"]["reachable"])
             assert again.model_number == 1
             assert_exact(again, ks=(10,))
             before = again.encoded_items
@@ -471,7 +472,7 @@ def test_searches_never_see_two_models_and_old_ones_are_dropped(tmp_path, server
         X, y = stream(1200, seed=4, shift=1.0)
         queries = stream(3, seed=5)[0]
         reader = Collection.open(
-            items._store.address, read_only=True, serving_options=server.options
+            items._journal.address, read_only=True, backend_options=server.options
         )
         right, wrong, through = [], [], threading.Event()
 
@@ -505,22 +506,22 @@ def test_searches_never_see_two_models_and_old_ones_are_dropped(tmp_path, server
             thread.join()
         assert wrong == []
         assert {1, 2} == set(right)
-        name = items._view.index.address.name
+        name = items._view.now.backend.address.name
         other = server.connect(name)
-        items._view.index.sweep()
+        items._view.now.backend.drop_replaced()
         assert other.numbers() == [2]
         # Another program, by the plain name.
         code = items.encode(queries[:1])[0].tobytes()
         hits = other.call("search", name, data=[code], limit=1, consistency_level="Strong")
         assert int(hits[0][0]["distance"]) == items.search(queries[:1], 1)[0][0, 0]
-        assert reader.status()["home"]["lag"] == 0
+        assert reader.status()["backend"]["lag"] == 0
         reader.close()
         with pytest.raises(
             InputError, match=f"this name is taken there, by {name}_model_2; choose"
         ):
             Collection.create(
-                Path(items._store.address).with_name("d"),
+                Path(items._journal.address).with_name("d"),
                 SDOH(16),
-                serving=server.address(name),
-                serving_options=server.options,
+                backend=server.address(name),
+                backend_options=server.options,
             )

@@ -6,9 +6,8 @@ import pytest
 from streamhash import SDOH, InputError
 from streamhash.kernels.learning.information import code_information
 from streamhash.live import Collection
-from streamhash.live.learner import Learner
-from streamhash.live.monitor import EVENTS, Monitor
-from streamhash.live.policy import Policy
+from streamhash.live.learner import REMEMBERED, Learner, Monitor
+from streamhash.refresh import RefreshPolicy
 
 
 def piece(n, classes, seed):
@@ -24,24 +23,24 @@ def piece(n, classes, seed):
     [("manual", "manual"), ("gain", "gain=0.001"), ("gain=2", "gain=2"), (7, "7")],
 )
 def test_a_policy_is_read_and_said(text, said):
-    policy = Policy.parse(text, place="test")
+    policy = RefreshPolicy.parse(text, place="test")
     assert str(policy) == said
-    assert Policy.parse(str(policy), place="test") == policy
+    assert RefreshPolicy.parse(str(policy), place="test") == policy
 
 
 @pytest.mark.parametrize("text", ["never", "gain=much", "gain=-1", "gain=nan", 0, -3, None])
 def test_what_is_no_policy_is_refused(text):
     with pytest.raises(InputError, match="must be"):
-        Policy.parse(text, place="test")
+        RefreshPolicy.parse(text, place="test")
 
 
 def test_a_refresh_is_due_when_what_was_missed_exceeds_what_it_costs():
-    policy = Policy.parse("gain=0.01", place="test")
-    assert not policy.is_due(n_learned=10**6, missed=10.0, n_items=1000)
-    assert policy.is_due(n_learned=1, missed=10.1, n_items=1000)
-    assert not policy.is_due(n_learned=1, missed=10.1, n_items=2000)
-    assert [Policy(every=5).is_due(n, 0.0, 10) for n in (4, 5)] == [False, True]
-    assert not Policy().is_due(10**6, 1e9, 1)
+    policy = RefreshPolicy.parse("gain=0.01", place="test")
+    assert not policy.is_due(n_learned=10**6, gain=10.0, n_items=1000)
+    assert policy.is_due(n_learned=1, gain=10.1, n_items=1000)
+    assert not policy.is_due(n_learned=1, gain=10.1, n_items=2000)
+    assert [RefreshPolicy(every=5).is_due(n, 0.0, 10) for n in (4, 5)] == [False, True]
+    assert not RefreshPolicy().is_due(10**6, 1e9, 1)
 
 
 def test_queries_of_items_that_ask_themselves_tell_as_much():
@@ -123,9 +122,9 @@ def test_refreshes_are_remembered_as_they_were():
     assert monitor.last_refresh == {**event, "model": 2, "gain": 0.25, "flips": 0.25}
     assert [each["model"] for each in monitor.refreshes] == [1, 2]
     for _ in range(3):
-        monitor.refreshes_ = np.repeat(monitor.refreshes_, 1000, axis=0)[:EVENTS]
+        monitor.refreshes_ = np.repeat(monitor.refreshes_, 1000, axis=0)[:REMEMBERED]
     monitor.refreshed({**event, "model": 9}, None)
-    assert len(monitor.refreshes) == EVENTS
+    assert len(monitor.refreshes) == REMEMBERED
     assert monitor.last_refresh["model"] == 9
 
 

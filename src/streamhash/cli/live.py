@@ -73,7 +73,7 @@ def create(
         refresh=refresh,
         reservoir_size=sample,
         random_state=seed,
-        serving=backend,
+        backend=backend,
     ).close()
     typer.echo(
         f"{collection} is an empty collection: {type(hasher).__name__}, {hasher.n_bits} bits. "

@@ -1,41 +1,66 @@
 """A durable collection: learns from labelled items as they come, and is searched all the while."""
 
-import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
 from os import PathLike, fspath
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.base import OnlineHasher
-from streamhash.errors import ConflictError, FileError, InputError
-from streamhash.live.backends import check_serving
-from streamhash.live.inputs import check_labels, check_metadata, check_vectors, to_json
+from streamhash.base import NotStartedError, OnlineHasher
+from streamhash.codes import Codes
+from streamhash.errors import (
+    ConflictError,
+    InputError,
+    NotFoundError,
+    StreamhashError,
+    UnreachableError,
+)
+from streamhash.labels import as_numpy
+from streamhash.live.journal import Journal, Keys, Model, to_json
 from streamhash.live.learner import Learner
-from streamhash.live.locks import WriterLock
-from streamhash.live.lookup import find, new_ids
-from streamhash.live.policy import Policy
-from streamhash.live.reading import Reading
-from streamhash.live.refreshing import Refresh
-from streamhash.live.store import Model, Store
-from streamhash.live.teaching import teach
-from streamhash.parameters import Choice, check_parameters
+from streamhash.live.refresh import Progress, Refresher
+from streamhash.live.view import Answer, Listing, View
+from streamhash.parameters import Choice, Whole, check_parameters
+from streamhash.records import History, Item
+from streamhash.refresh import RefreshPolicy
+from streamhash.search.ids import LARGEST, check_ids, check_once, kind
 
-__all__ = ["Collection"]
+__all__ = ["Batch", "Collection", "check_labels", "check_vectors"]
 
-logger = logging.getLogger(__name__)
-
-KEY_BITS = 32  # lower bits of a key: the place in its commit; above them, the commit's version
-
-Progress = Callable[[int, int], None]  # items encoded so far, and in all
+RETRIES = 5  # of a search whose model was replaced, and its codes dropped, before it was through
+METADATA_KEPT = 100_000  # items whose metadata are remembered
 
 
-class Collection(Reading):
+class Batch(NamedTuple):
+    """Some items of a collection: row by row what ``add`` takes, and their codes."""
+
+    ids: NDArray[Any]
+    vectors: Any  # array (n, d); None where they were not asked for
+    labels: list[Any]
+    metadata: list[Any]
+    codes: Any  # array (n, bytes), by the model that serves; None while there is none
+
+
+class _Checked(NamedTuple):
+    """Items to be added."""
+
+    ids: NDArray[Any]
+    rows: NDArray[Any]
+    labels: list[Any]
+    metadata: list[str | None]  # JSON
+    found: Keys  # of items with these ids, -1 where there is none
+
+    def some(self, places: NDArray[np.int64]) -> "_Checked":
+        """Return the items at these places."""
+        labels, texts = ([values[i] for i in places] for values in (self.labels, self.metadata))
+        return _Checked(self.ids[places], self.rows[places], labels, texts, self.found[places])
+
+
+class Collection:
     """Items that are learned from, stored and searched at once, never with codes of two models.
 
     Two models are at work. The *learner* moves with every labelled item. The *serving* model has
@@ -64,7 +89,28 @@ class Collection(Reading):
     >>> folder.cleanup()
     """
 
-    # ------------------------------------------------------------------------ create and open
+    # It is composed of a journal (what is stored), a view (what searches see) and a learner; the
+    # last two follow the first. A change is stored, then made in memory; if it fails on the way,
+    # memory is read anew, so that it is always what is stored.
+
+    def __init__(
+        self, journal: Journal, *, background: bool, backend_options: dict[str, Any] | None
+    ) -> None:
+        self._journal = journal
+        self._view = View(journal, backend_options)
+        self._learner = Learner.__new__(Learner)  # it becomes what is stored
+        self._refresher = Refresher(journal, self._view, self._learner, background=background)
+        self._metadata_journal: Journal | None = None  # what metadata are read by
+        self._metadata: dict[int, Any] = {}
+        self._reading_metadata = threading.Lock()
+        journal.reload = self._load
+        try:
+            self._load()
+        except BaseException:
+            journal.release()
+            raise
+
+    # ---------------------------------------------------------------------- create, open, close
 
     @classmethod
     def create(
@@ -75,11 +121,11 @@ class Collection(Reading):
         vectors: str = "float32",
         refresh: str | int = "gain",
         reservoir_size: int = 1000,
-        random_state: int | None = 0,
+        random_state: int | None = None,
         background: bool = False,
         storage_options: dict[str, str] | None = None,
-        serving: str | None = None,
-        serving_options: dict[str, Any] | None = None,
+        backend: str | None = None,
+        backend_options: dict[str, Any] | None = None,
     ) -> Self:
         """Make an empty collection.
 
@@ -103,11 +149,11 @@ class Collection(Reading):
             Refresh in a thread of its own, so that ``add`` need not wait for it.
         storage_options : dict
             Passed on to Lance: credentials and the like.
-        serving : str
+        backend : str
             Where codes are searched, if not in memory: ``milvus://host:port/name?option=value``.
             The address is stored, so it holds no secret: ``token_env=NAME`` names the variable of
             the environment that does.
-        serving_options : dict
+        backend_options : dict
             Passed on to pymilvus and not stored: ``token``, ``server_pem_path`` and the like.
         """
         place = "Collection.create"
@@ -116,29 +162,23 @@ class Collection(Reading):
                 f"{place}: hasher={hasher!r} is not a hasher; pass one such as SDOH()."
             )
         check_parameters(place, {"vectors": vectors}, {"vectors": Choice("float32", "float16")})
-        policy = Policy.parse(refresh, place=place)
+        policy = RefreshPolicy.parse(refresh, place=place)
         hasher.check_parameters()
         learner = Learner(hasher, reservoir_size=reservoir_size, random_state=random_state)
         learner.start()
         settings = {"vectors": vectors, "refresh": str(policy)}
-        if serving is not None:
-            settings["serving"] = check_serving(serving, serving_options, place=place)
-        store = Store(fspath(path), storage_options)
-        store.make_folder()
-        lock = None if store.folder is None else WriterLock(store.folder)
-        try:
-            store.create(learner, settings, _first_model(learner))
-            return cls(
-                store,
-                read_only=False,
-                background=background,
-                lock=lock,
-                serving_options=serving_options,
-            )
-        except BaseException:
-            if lock is not None:
-                lock.release()
-            raise
+        if backend is not None:
+            from streamhash.live.backends.milvus import Server
+
+            Server(backend, backend_options, place=place).refuse_taken()
+            settings["backend"] = backend
+        model = None
+        if learner.is_ready:  # it has learned before, and serves from the first moment
+            facts = {"made": time.time(), "learned": 0, "items": 0, "gain": None}
+            model = Model(1, learner.hasher_.to_bytes(), facts)
+        journal = Journal(fspath(path), storage_options)
+        journal.create(learner.to_bytes(), settings, model)
+        return cls(journal, background=background, backend_options=backend_options)
 
     @classmethod
     def open(
@@ -148,30 +188,21 @@ class Collection(Reading):
         read_only: bool = False,
         background: bool = False,
         storage_options: dict[str, str] | None = None,
-        serving_options: dict[str, Any] | None = None,
+        backend_options: dict[str, Any] | None = None,
     ) -> Self:
         """Open a collection, to write (one process at a time) or to read only (any number)."""
-        store = Store(fspath(path), storage_options)
-        store.open()
-        lock = None if read_only or store.folder is None else WriterLock(store.folder)
-        return cls(
-            store,
-            read_only=read_only,
-            background=background,
-            lock=lock,
-            serving_options=serving_options,
-        )
+        journal = Journal(fspath(path), storage_options)
+        journal.open(read_only=read_only)
+        return cls(journal, background=background, backend_options=backend_options)
 
     def close(self) -> None:
         """Wait for a running refresh, and let others write."""
         try:
             self.wait()
         finally:
-            if self._view.index is not None:
-                self._view.index.close()
-            with self._refreshing, self._writing:
-                self._release()
-                self.read_only, self._is_open = True, False
+            if self._view.now.backend is not None:
+                self._view.now.backend.close()
+            self._refresher.stop()
 
     def __enter__(self) -> Self:
         return self
@@ -179,7 +210,37 @@ class Collection(Reading):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # ------------------------------------------------------------------------------------ changes
+    def _load(self) -> None:
+        """Follow what is stored; as the writer, put right what a crash has left behind."""
+        journal, view = self._journal, self._view
+        anew, journal.is_stale = journal.is_stale, True
+        content = journal.load()
+        if anew:
+            view.load()
+        else:
+            view.advance()
+        self._learner.become(Learner.from_bytes(content, place=journal.uri("learner")))
+        journal.is_stale = False
+        if not journal.read_only:
+            journal.mend(view.keys())
+
+    def _follow(self) -> None:
+        """As a reader, see what the writer has stored meanwhile."""
+        journal = self._journal
+        if journal.is_closed or not (journal.read_only or journal.is_stale):
+            return
+        with journal.lock:
+            if not journal.is_stale and (not journal.read_only or journal.is_current):
+                return
+            for tries_left in (2, 1, 0):
+                try:
+                    return self._load()
+                except (StreamhashError, OSError, ValueError):
+                    # The writer may delete what is looked at between two looks: look again.
+                    if not tries_left:
+                        raise
+
+    # ---------------------------------------------------------------------------------- changes
 
     def add(
         self,
@@ -202,17 +263,23 @@ class Collection(Reading):
             What to do with ids that are there: refuse the call, leave out those items (so that a
             call can be repeated when its answer was lost), or put the new ones in their place.
         """
-        with self._changing("add"):
-            names, rows, labels, texts, found = self._check_items(ids, X, y, metadata, existing)
-            if existing == "skip" and (found >= 0).any():
-                new = np.flatnonzero(found < 0)
-                rows, names, found = rows[new], names[new], found[new]
-                labels, texts = [labels[i] for i in new], [texts[i] for i in new]
-            if len(rows) == 0:
+        journal, view = self._journal, self._view
+        with journal.changing("add"):
+            new = self._checked(ids, X, y, metadata, existing)
+            if existing == "skip" and (new.found >= 0).any():
+                new = new.some(np.flatnonzero(new.found < 0))
+            if len(new.ids) == 0:
                 return 0
-            self._add(names, rows, labels, texts, found[found >= 0])
-        self._look_after()
-        return len(rows)
+            model, replaced = view.now.model, new.found[new.found >= 0]
+            codes = None if model is None else model.transform(new.rows)
+            learner = self._learner.taught(view.now, new.rows, new.labels, codes)
+            with self._learner.storing(journal, learner, items=1):
+                keys = journal.append_items(new.ids, new.rows, new.labels, new.metadata, codes)
+                view.append(keys, new.ids, new.labels, codes, replaced)
+            journal.delete_replaced(replaced)
+        self._refresher.run_if_due()
+        self._tidy()
+        return len(new.ids)
 
     def check(
         self,
@@ -224,88 +291,94 @@ class Collection(Reading):
         existing: str = "refuse",
     ) -> None:
         """Refuse what ``add`` would refuse, and store nothing: before adding piece by piece."""
-        with self._changing("add"):
-            self._check_items(ids, X, y, metadata, existing)
+        with self._journal.changing("add"):
+            self._checked(ids, X, y, metadata, existing)
 
-    def _check_items(
-        self, ids: Any, X: Any, y: Any, metadata: Sequence[Any] | None, existing: str
-    ) -> tuple[NDArray[Any], NDArray[Any], list[Any], list[str | None], NDArray[np.int64]]:
-        """Return ids, rows, labels, metadata as JSON, and the places of ids that are there."""
+    def _checked(self, ids: Any, X: Any, y: Any, metadata: Any, existing: str) -> _Checked:
         place = "Collection.add"
         check_parameters(
             place, {"existing": existing}, {"existing": Choice("refuse", "skip", "replace")}
         )
-        rows = check_vectors(X, self.n_features, self._settings["vectors"], place=place)
+        rows = check_vectors(X, self.n_features, self._journal.settings["vectors"], place=place)
         labels = check_labels(y, len(rows), place=place)
-        texts = check_metadata(metadata, len(rows), place=place)
-        directory = self._view.directory
-        names = new_ids(directory, ids, len(rows), self._id_kind(), place)
-        found = directory.find(names.tolist())
+        texts = _check_metadata(metadata, len(rows), place=place)
+        names = self._new_ids(ids, len(rows), place)
+        found = self._view.now.directory.find(names.tolist())
         if (found >= 0).any() and existing == "refuse":
             raise ConflictError(
                 f"{place}: id {names[found >= 0].tolist()[0]!r} is there already; pass "
                 'existing="skip" or "replace", or another id.'
             )
-        return names, rows, labels, texts, found
+        return _Checked(names, rows, labels, texts, found)
 
-    def _add(
-        self,
-        ids: NDArray[Any],
-        rows: NDArray[Any],
-        labels: list[Any],
-        metadata: list[str | None],
-        replaced: NDArray[np.int64],
-    ) -> None:
-        view, store = self._view, self._store
-        learner, codes = teach(self._learner, view, rows, labels, None)
-        keys = ((store.version("items") + 1) << KEY_BITS) + np.arange(len(rows))
-        names = [to_json(label, "label") for label in labels]
-        old_keys = view.directory.keys_at(replaced)
-        with self._storing(learner, items=1):
-            store.append_items(keys, ids, rows, names, metadata, codes, view.number)
-            view.directory.append(keys, ids, labels)
-            if view.index is not None and codes is not None:
-                view.index.delete(old_keys)
-                view.index.add(keys, codes)
-        try:
-            store.delete_items(old_keys)
-        except FileError as error:  # they do not count any more
-            logger.warning("replaced items are left to be deleted: %s", error)
-            self._untidy = True
+    def _new_ids(self, ids: Any, n: int, place: str) -> NDArray[Any]:
+        """Return ids of ``n`` items to be added; None numbers them on."""
+        wanted = self._journal.id_kind
+        if ids is None:
+            if wanted == "strings":
+                raise InputError(
+                    f"{place}: ids did not come, and this collection has strings; pass one an item."
+                )
+            first = self._view.now.directory.next_id
+            if first + n > LARGEST:
+                raise InputError(f"{place}: no number is left after id {first - 1}; pass ids.")
+            return np.arange(first, first + n)
+        names = check_ids(ids, place=place)
+        if len(names) != n:
+            raise InputError(f"{place}: {n} items and {len(names)} ids came; pass one id an item.")
+        check_once(names, place=place)
+        if n and wanted is not None and kind(names) != wanted:
+            raise InputError(
+                f"{place}: ids are {kind(names)}, those of this collection are {wanted}; pass "
+                f"{wanted}."
+            )
+        return names
 
     def label(self, ids: Any, y: Any) -> None:
         """Give items that are there (other) labels, and learn from them."""
-        place = "Collection.label"
-        with self._changing("label"):
-            view, store = self._view, self._store
-            names, found = find(view.directory, ids, place)
-            labels = check_labels(y, len(names), place=place)
-            if len(names) == 0:
+        journal, view = self._journal, self._view
+        with journal.changing("label"):
+            keys, _ = self._find(ids, "Collection.label")
+            labels = check_labels(y, len(keys), place="Collection.label")
+            if len(keys) == 0:
                 return
-            keys = view.directory.keys_at(found)
-            learner, _ = teach(self._learner, view, self._vectors(keys), labels, keys)
-            with self._storing(learner, labels=1):
-                store.append_labels(keys, [to_json(label, place) for label in labels])
-                view.directory.set_labels(found, labels)
-                self._view = replace(view, n_later_labels=view.n_later_labels + len(keys))
-        self._look_after()
+            model, rows = view.now.model, journal.items(keys).vectors
+            codes = None if model is None else model.transform(rows)
+            learner = self._learner.taught(view.now, rows, labels, codes, keys)
+            with self._learner.storing(journal, learner, labels=1):
+                journal.append_labels(keys, labels)
+                view.label(keys, labels)
+        self._refresher.run_if_due()
+        self._tidy()
 
     def delete(self, ids: Any) -> None:
         """Delete items. What was learned from them stays learned."""
-        with self._changing("delete"):
-            view = self._view
-            names, found = find(view.directory, ids, "Collection.delete")
-            if len(names) == 0:
+        with self._journal.changing("delete"):
+            keys, names = self._find(ids, "Collection.delete")
+            if len(keys) == 0:
                 return
-            keys = view.directory.keys_at(found)
-            with self._storing(None, items=1):
-                self._store.delete_items(keys)
-                if view.index is not None:
-                    view.index.delete(keys)
-                view.directory.remove(names.tolist())
+            with self._learner.storing(self._journal, None, items=1):
+                self._journal.delete_items(keys)
+                self._view.delete(keys, names.tolist())
         self._tidy()
 
-    # ------------------------------------------------------------------------------------- refresh
+    def _find(self, ids: Any, place: str) -> tuple[Keys, NDArray[Any]]:
+        """Return the keys of items that are there, and their checked ids."""
+        names = check_ids(ids, place=place)
+        check_once(names, place=place)
+        keys = self._view.now.directory.find(names.tolist())
+        if (keys < 0).any():
+            raise NotFoundError(
+                f"{place}: id {names[keys < 0].tolist()[0]!r} is not in this collection; ask "
+                "`id in collection` first, or add it."
+            )
+        return keys, names
+
+    def _tidy(self) -> None:
+        if not self._refresher.is_running:
+            self._journal.tidy(self._view.keys)
+
+    # ---------------------------------------------------------------------------------- refresh
 
     def refresh(
         self, *, executor: Executor | None = None, progress: Progress | None = None
@@ -321,45 +394,386 @@ class Collection(Reading):
         progress : function of two numbers
             Called with the items encoded so far and their number in all.
         """
-        return self._refresh(Refresh(self, executor, progress))
-
-    def _refresh(self, work: Refresh) -> bool:
-        with self._refreshing:
-            changed = work.run()
-        self._refresh_error = None
-        return changed
+        return self._refresher.run(executor, progress)
 
     def wait(self) -> None:
         """Wait for a refresh that runs in the background; raise the error it met, if any."""
-        thread = self._refresh_thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
-        error, self._refresh_error = self._refresh_error, None
-        if error is not None:
-            raise error
+        self._refresher.wait()
 
-    def _look_after(self) -> None:
-        """Refresh if it is due, and tidy up."""
-        if not self._refreshing.locked() and self.is_refresh_due():
-            if self._background and self._view.model is not None:
-                self._refresh_thread = threading.Thread(target=self._refresh_quietly, daemon=True)
-                self._refresh_thread.start()
-            else:
-                self._refresh_quietly()
-        self._tidy()
+    def is_refresh_due(self) -> bool:
+        """Whether the collection would refresh by itself now."""
+        return self._refresher.is_due()
 
-    def _refresh_quietly(self) -> None:
-        """Refresh; what was added is added, even if that fails."""
-        try:
-            self._refresh(Refresh(self, by_hand=False))
-        except Exception as error:  # noqa: BLE001  told by wait, close and status
-            logger.warning("a refresh failed, and will be tried again: %s", error)
-            self._refresh_error = error
+    @property
+    def encoded_items(self) -> int:
+        """How many items were encoded by refreshes of this object, all together."""
+        return self._refresher.encoded_items
+
+    def gain(self) -> float | None:
+        """Return by how many bits of information the learner beat the serving model.
+
+        Measured on the last labelled items, before they were learned; None while no model serves.
+        """
+        return None if self._view.now.model is None else self._learner.gain_
+
+    # ---------------------------------------------------------------------------- what it holds
+
+    def __len__(self) -> int:
+        self._follow()
+        return len(self._view.now.directory)
+
+    def __contains__(self, item: object) -> bool:
+        self._follow()
+        return item in self._view.now.directory
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it cannot be changed from here."""
+        return self._journal.read_only
+
+    @property
+    def ids(self) -> list[Any]:
+        """The ids, in the order of adding."""
+        self._follow()
+        return self._view.now.directory.ids
+
+    @property
+    def id_kind(self) -> str | None:
+        """What ids are, "whole numbers" or "strings"; None before the first item."""
+        self._follow()
+        with self._journal.lock:
+            return self._journal.id_kind
+
+    @property
+    def vector_type(self) -> str:
+        """How vectors are stored: "float32" or "float16"."""
+        return str(self._journal.settings["vectors"])
+
+    @property
+    def n_bits(self) -> int:
+        """Length of the codes."""
+        return int(self._learner.hasher_.n_bits)
+
+    @property
+    def n_features(self) -> int | None:
+        """Length of the vectors, None while it is not known."""
+        model = self._view.now.model or self._learner.hasher_
+        if hasattr(model, "n_features_in_"):  # searches come here: nothing stored is looked at
+            return int(model.n_features_in_)
+        with self._journal.lock:
+            return self._journal.n_features
+
+    @property
+    def model_number(self) -> int:
+        """The number of the model that serves; 0 while there is none."""
+        self._follow()
+        return self._view.now.number
+
+    # -------------------------------------------------------------------------------- searching
+
+    def search(self, X: Any, k: int = 10) -> tuple[NDArray[np.int32], NDArray[Any]]:
+        """Find the ``k`` nearest items of each vector: distances and ids, both (n, k).
+
+        Among equal distances the item added first comes first. Where there are fewer than ``k``
+        items, rows end in distance 2147483647 and id -1 (None among strings).
+        """
+        self._follow()
+        check_parameters("Collection.search", {"k": k}, {"k": Whole(1)})
+        self._serving("search")
+        rows = check_vectors(X, self.n_features, "float32", place="Collection.search")
+        found = self.answer(rows, k)
+        return found.distances, found.ids()
+
+    def answer(self, rows: NDArray[np.float32], k: int) -> Answer:
+        """Search for rows that ``check_vectors`` returned; tell all that is known of the answer."""
+        for tries_left in range(RETRIES, -1, -1):
+            self._follow()
+            self._serving("search")
+            number = self._view.now.number
+            try:
+                return self._view.answer(rows, k)
+            except UnreachableError:
+                self._follow()
+                # If another model serves meanwhile, the codes of the one before may be gone.
+                if self._view.now.number == number or not tries_left:
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    def encode(self, X: Any) -> Codes:
+        """Return the codes of vectors by the model that serves."""
+        self._follow()
+        model = self._serving("encode")
+        rows = check_vectors(X, self.n_features, "float32", place="Collection.encode")
+        return model.transform(rows)
+
+    def _serving(self, verb: str) -> OnlineHasher:
+        """Return the model that serves."""
+        model, learner = self._view.now.model, self._learner
+        if model is None:
+            needed = max(learner.hasher_.batch_size - learner.n_waiting, 0)
+            raise NotStartedError(
+                f"Collection.{verb}: no model has been learned yet; add {needed} more "
+                f"{'labelled ' if learner.hasher_.needs_labels else ''}items, or call refresh to "
+                f"learn from the {learner.n_waiting} that wait."
+            )
+        return model
+
+    # ---------------------------------------------------------------------------------- reading
+
+    def get(self, ids: Any) -> list[Item]:
+        """Return items by their ids, in that order."""
+        self._follow()
+        with self._journal.lock:
+            keys, names = self._find(ids, "Collection.get")
+            if len(keys) == 0:
+                return []
+            batch = self._journal.items(keys, codes=self._view.now.number)
+            labels = self._view.now.directory.listing.label_names_of(keys)
+        codes = [None] * len(keys) if batch.codes is None else batch.codes
+        rows = zip(names.tolist(), batch.vectors, labels, batch.metadata, codes, strict=True)
+        return [Item(*row) for row in rows]
+
+    def labels(self, ids: Any) -> list[Any]:
+        """Return the labels of ids, from memory; None where there is no label, or no item."""
+        self._follow()
+        directory = self._view.now.directory
+        keys = directory.find(check_ids(ids, place="Collection.labels").tolist())
+        known = iter(directory.listing.label_names_of(keys[keys >= 0]))
+        return [next(known) if key >= 0 else None for key in keys.tolist()]
+
+    def label_names(self) -> list[Any]:
+        """Return the labels that items have or had."""
+        self._follow()
+        return [*self._view.now.directory.listing.names]
+
+    def vectors_of(self, ids: Any) -> tuple[Keys, NDArray[np.float32]]:
+        """Return the keys and the vectors of items by their ids, in that order."""
+        self._follow()
+        with self._journal.lock:
+            keys, _ = self._find(ids, "search")
+            return keys, self._vectors(keys)
+
+    def sample(self, choose: Callable[[Keys], Keys]) -> tuple[Keys, NDArray[np.float32], Listing]:
+        """Return keys chosen among all, their vectors, and the listing that they belong to."""
+        self._follow()
+        with self._journal.lock:
+            directory = self._view.now.directory
+            keys = choose(directory.keys)
+            return keys, self._vectors(keys), directory.listing
+
+    def _vectors(self, keys: Keys) -> NDArray[np.float32]:
+        if len(keys) == 0:
+            return np.empty((0, self.n_features or 0), np.float32)
+        return np.asarray(self._journal.items(keys).vectors, np.float32)
+
+    def list_items(
+        self, offset: int, limit: int, *, newest: bool = False
+    ) -> tuple[int, Keys, list[Any], list[Any]]:
+        """Return how many items there are, and the keys, ids and labels of some, as they came."""
+        self._follow()
+        with self._journal.lock:
+            keys, listing = self._view.now.directory.keys, self._view.now.directory.listing
+        chosen = (keys[::-1] if newest else keys)[offset : offset + limit]
+        return len(keys), chosen, listing.ids_of(chosen).tolist(), listing.label_names_of(chosen)
+
+    def metadata(self, keys: Keys) -> dict[int, Any]:
+        """Return metadata by the keys of an answer, without waiting for those who write.
+
+        A key's metadata never change, so what was read once is kept. What is read by may be older
+        than the collection, and is opened anew when a key is not found.
+        """
+        wanted, known = set(keys.ravel().tolist()) - {-1}, self._metadata
+        missing = np.array([key for key in wanted if key not in known], np.int64)
+        if len(missing):
+            with self._reading_metadata:
+                if len(known) + len(missing) > METADATA_KEPT:
+                    known = self._metadata = {key: known[key] for key in wanted if key in known}
+                known.update(self._read_metadata(missing))
+        return {key: known.get(key) for key in wanted}
+
+    def _read_metadata(self, keys: Keys) -> dict[int, Any]:
+        found: dict[int, Any] = {}
+        for journal in (self._metadata_journal, None):
+            try:
+                self._metadata_journal = journal or self._journal.another()
+                batch = self._metadata_journal.items(keys, vectors=False)
+                found = dict(zip(batch.keys.tolist(), batch.metadata, strict=True))
+            except (OSError, ValueError):  # its files were deleted: it was too old
+                if journal is None:
+                    raise
+            if len(found) == len(keys):
+                break
+        return found
+
+    def scan(self, *, vectors: bool = True, size: int = 8192) -> Iterator[Batch]:
+        """Go through all items, about ``size`` at a time, in the order of adding.
+
+        It sees the moment of its first batch, and no change after it.
+        """
+        check_parameters("Collection.scan", {"size": size}, {"size": Whole(1)})
+        self._follow()
+        return self._scan(vectors, size)
+
+    def _scan(self, vectors: bool, size: int) -> Iterator[Batch]:
+        with self._journal.lock:
+            moment = self._view.now
+            keys, listing = moment.directory.keys, moment.directory.listing
+            if not len(keys):
+                return
+            ids, labels = listing.ids_of(keys), listing.label_names_of(keys)
+            parts = self._journal.scan(keys, vectors=vectors, codes=moment.number, size=size)
+        for part in parts:
+            at = np.searchsorted(keys, part.keys)
+            names = [labels[i] for i in at.tolist()]
+            yield Batch(ids[at], part.vectors, names, part.metadata, part.codes)
+
+    def export(self, path: str | PathLike[str], *, vectors: bool = False) -> int:
+        """Write all items to a file for other programs; return how many.
+
+        What is written is told by the ending of ``path``:
+
+        - ``.parquet``: a row an item with ``id``, ``label``, ``metadata`` (JSON), ``code`` and, if
+          wanted, ``vector``; piece by piece, in bounded memory.
+        - ``.npz``: arrays ``ids``, ``y`` (labels), ``codes`` and, if wanted, ``X``.
+        - ``.faiss``: codes and ids as a ``faiss.IndexBinaryIDMap2``. Ids that are strings are
+          numbered from 0, and listed in that order in ``path`` with ``.ids.json`` at its end.
+        - ``milvus://host:port/name``: codes, and their places in the order of ``ids``, to a server.
+        """
+        from streamhash.live.export import export
+
+        return export(self, path, vectors=vectors)
+
+    def models(self) -> list[tuple[int, dict[str, Any]]]:
+        """Return the number and the facts of every model that serves or has served."""
+        self._follow()
+        with self._journal.lock:
+            return self._journal.models()
+
+    def model(self, number: int | None = None) -> OnlineHasher:
+        """Return the model that serves, or another by its number."""
+        self._follow()
+        if number is None or number == self._view.now.number:
+            return self._serving("model")
+        with self._journal.lock:
+            return self._journal.read_model(number).hasher()
+
+    def history(self) -> History:
+        """Return the refreshes, the alarms of drift, and quality over time."""
+        self._follow()
+        monitor = self._learner.monitor_
+        return History(monitor.refreshes, monitor.drifts_, monitor.series())
+
+    def status(self) -> dict[str, Any]:
+        """Return how the collection does, as plain values."""
+        self._follow()
+        with self._journal.lock:
+            moment, learner, journal = self._view.now, self._learner, self._journal
+            monitor = learner.monitor_
+            last, drifts, flips = monitor.last_refresh, monitor.drifts_, monitor.flips_
+            return {
+                "address": journal.address,
+                "items": len(moment.directory),
+                "labelled": moment.directory.n_labelled,
+                "classes": moment.directory.n_classes,
+                "bits": self.n_bits,
+                "features": self.n_features,
+                "vectors": self.vector_type,
+                "disk_bytes": journal.disk_bytes(),
+                "version": journal.version("items"),
+                "learner": {
+                    "method": type(learner.hasher_).__name__,
+                    "learned": learner.n_learned_,
+                    "waiting": learner.n_waiting,
+                },
+                "serving": {
+                    "model": moment.number,
+                    "learned": None if last is None else last["learned"],
+                    "since": None if last is None else last["time"],
+                },
+                "backend": self._view.status(),
+                "refresh": self._refresher.status(self.n_features),
+                "quality": {
+                    "precision": None if np.isnan(monitor.recent_) else monitor.recent_,
+                    "answers": monitor.n_answers_,
+                    "drifts": len(drifts),
+                    "last_drift": drifts[-1] if drifts else None,
+                },
+                "codes": {
+                    "ones": None if moment.backend is None else moment.backend.share_of_ones(),
+                    "flips": None if flips is None else np.round(flips, 4).tolist(),
+                },
+            }
 
 
-def _first_model(learner: Learner) -> Model | None:
-    """Return the model of a hasher that has learned before, which serves from the first moment."""
-    if not learner.is_ready:
-        return None
-    facts = {"made": time.time(), "learned": 0, "items": 0, "gain": None}
-    return Model(1, learner.hasher_.to_bytes(), facts)
+# ------------------------------------------------------------------------------- what comes in
+
+
+def check_vectors(X: Any, width: int | None, kind: str, *, place: str) -> NDArray[Any]:
+    """Return vectors as rows of float16 or float32, finite and as wide as the collection's."""
+    X = as_numpy(X)
+    try:
+        rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+        if rows.dtype.kind not in "fiub":
+            rows = rows.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{place}: X is not an array of numbers ({error}); pass one row of numbers an item."
+        ) from error
+    if rows.ndim != 2 or rows.shape[1] == 0:
+        raise InputError(
+            f"{place}: X came with shape {rows.shape}; pass a 2-d array, one row an item "
+            "(X.reshape(1, -1) for a single one)."
+        )
+    if width is not None and rows.shape[1] != width:
+        raise InputError(
+            f"{place}: X has {rows.shape[1]} columns, the vectors of this collection have {width}; "
+            "pass vectors of the same features."
+        )
+    with np.errstate(over="ignore"):  # what the type cannot hold is refused as infinite
+        rows = rows.astype(kind, copy=False)
+    finite = np.isfinite(rows).all(axis=1)
+    if not finite.all():
+        raise InputError(
+            f"{place}: row {int(np.argmin(finite))} of X has values that are NaN, infinite or too "
+            f"large for {kind}; leave out or fill in such rows first."
+        )
+    return np.ascontiguousarray(rows)
+
+
+def check_labels(y: Any, n: int, *, place: str) -> list[Any]:
+    """Return a label for each item: a whole number or a string, or None for no label."""
+    if y is None:
+        return [None] * n
+    values = as_numpy(y)
+    values = values.tolist() if hasattr(values, "tolist") else values
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes):
+        raise InputError(f"{place}: y={y!r} is not a list of labels; pass one label an item.")
+    labels = [_check_label(value, place) for value in values]
+    if len(labels) != n:
+        raise InputError(f"{place}: {n} items and {len(labels)} labels came; pass one an item.")
+    return labels
+
+
+def _check_label(value: Any, place: str) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float):
+        value = None if value != value else int(value) if value.is_integer() else value
+    if value is None or (isinstance(value, int | str) and not isinstance(value, bool)):
+        return value
+    raise InputError(
+        f"{place}: y holds {value!r}; pass one whole number or one string an item, None for no "
+        "label."
+    )
+
+
+def _check_metadata(metadata: Any, n: int, *, place: str) -> list[str | None]:
+    """Return the JSON of each item's metadata, None where there is none."""
+    if metadata is None:
+        return [None] * n
+    values = [*metadata] if isinstance(metadata, Iterable) else [metadata]
+    if isinstance(metadata, dict | str) or len(values) != n:
+        raise InputError(
+            f"{place}: metadata came for {len(values)} of {n} items; pass a list with a dict (or "
+            "None) an item."
+        )
+    return [to_json(value, place) for value in values]

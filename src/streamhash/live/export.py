@@ -1,4 +1,4 @@
-"""A collection's items as a file for other programs: Parquet, NumPy or faiss."""
+"""A collection's items for other programs: as a file of Parquet, NumPy or faiss, or in Milvus."""
 
 import json
 from collections.abc import Callable
@@ -12,22 +12,20 @@ from numpy.typing import NDArray
 
 from streamhash.codes import code_bytes
 from streamhash.errors import InputError
-from streamhash.live.arrow import binary_array
-from streamhash.live.backends.export import export_to_milvus
-from streamhash.live.inputs import to_json
+from streamhash.live.journal import code_array, to_json
 from streamhash.optional import import_optional
 from streamhash.search import HammingIndex, to_arrow, to_faiss, to_numpy
 from streamhash.storage import whole_file
 
 if TYPE_CHECKING:
-    from streamhash.live.reading import Reading
+    from streamhash.live.collection import Collection
 
-__all__ = ["NAMES", "export"]
+__all__ = ["NAMES", "export", "export_to_milvus"]
 
 NAMES = ".ids.json"  # what the file with the ids of a faiss index ends in, where they are strings
 
 
-def export(collection: "Reading", path: str | PathLike[str], *, vectors: bool) -> int:
+def export(collection: "Collection", path: str | PathLike[str], *, vectors: bool) -> int:
     """Write the items to ``path``, in the form that its ending tells; return how many."""
     if str(path).startswith("milvus://"):
         if vectors:
@@ -51,12 +49,12 @@ def export(collection: "Reading", path: str | PathLike[str], *, vectors: bool) -
     return write(collection, place, vectors)
 
 
-def _write_parquet(collection: "Reading", path: Path, vectors: bool) -> int:
+def _write_parquet(collection: "Collection", path: Path, vectors: bool) -> int:
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
     numbers = _are_numbers(collection)
-    kind = pa.float16() if collection._settings["vectors"] == "float16" else pa.float32()
+    kind = pa.float16() if collection.vector_type == "float16" else pa.float32()
     fields = {
         "id": pa.string() if collection.id_kind == "strings" else pa.int64(),
         "label": pa.int64() if numbers else pa.string(),
@@ -71,7 +69,7 @@ def _write_parquet(collection: "Reading", path: Path, vectors: bool) -> int:
         for batch in collection.scan(vectors=vectors):
             labels = batch.labels if numbers else [_text(label) for label in batch.labels]
             metadata = [to_json(each, "Collection.export") for each in batch.metadata]
-            columns = [batch.ids.tolist(), labels, metadata, binary_array(batch.codes)]
+            columns = [batch.ids.tolist(), labels, metadata, code_array(batch.codes)]
             if vectors:
                 flat = pa.array(batch.vectors.ravel())
                 columns.append(pa.FixedSizeListArray.from_arrays(flat, type=schema[-1].type))
@@ -84,11 +82,11 @@ def _write_parquet(collection: "Reading", path: Path, vectors: bool) -> int:
     return n
 
 
-def _write_numpy(collection: "Reading", path: Path, vectors: bool) -> int:
+def _write_numpy(collection: "Collection", path: Path, vectors: bool) -> int:
     index = HammingIndex(collection.n_bits)
     places: dict[Any, int] = {}
     labels: list[Any] = []
-    rows = [np.empty((0, collection.n_features or 0), collection._settings["vectors"])]
+    rows = [np.empty((0, collection.n_features or 0), collection.vector_type)]
     for batch in collection.scan(vectors=vectors):
         index.add(batch.ids, batch.codes)
         places |= dict(zip(batch.ids.tolist(), count(len(labels))))
@@ -106,7 +104,7 @@ def _write_numpy(collection: "Reading", path: Path, vectors: bool) -> int:
     return len(index)
 
 
-def _write_faiss(collection: "Reading", path: Path, _vectors: bool) -> int:
+def _write_faiss(collection: "Collection", path: Path, _vectors: bool) -> int:
     faiss = import_optional("faiss", extra="faiss", place="Collection.export")
     index = HammingIndex(collection.n_bits)
     for batch in collection.scan(vectors=False):
@@ -121,9 +119,31 @@ def _write_faiss(collection: "Reading", path: Path, _vectors: bool) -> int:
     return len(index)
 
 
-def _are_numbers(collection: "Reading") -> bool:
+def export_to_milvus(
+    collection: "Collection", address: str, options: dict[str, Any] | None = None
+) -> int:
+    """Copy the codes of the model that serves to ``milvus://host:port/name``; return how many.
+
+    They are in the Milvus collection ``name_model_N``, and the alias ``name`` means it from then
+    on. Rows have ``key``, the number of the item in the order of ``collection.ids``, and ``code``.
+    """
+    from streamhash.live.backends.milvus import Server
+
+    number, n = collection.model_number, 0
+    server = Server(address, options, place="Collection.export")
+    server.refuse_taken()
+    table = server.table(number, collection.model().n_bits)
+    table.create()
+    for batch in collection.scan(vectors=False):
+        table.put(np.arange(n, n + len(batch.ids)), batch.codes)
+        n += len(batch.ids)
+    server.point_alias(number)
+    return n
+
+
+def _are_numbers(collection: "Collection") -> bool:
     """Whether all labels are whole numbers that 64 bits hold."""
-    names = collection._view.directory.label_names
+    names = collection.label_names()
     return all(type(name) is int and -(2**63) <= name < 2**63 for name in names)
 
 
@@ -131,7 +151,7 @@ def _text(label: Any) -> str | None:
     return None if label is None else str(label)
 
 
-_FORMS: dict[str, Callable[["Reading", Path, bool], int]] = {
+_FORMS: dict[str, Callable[["Collection", Path, bool], int]] = {
     ".parquet": _write_parquet,
     ".npz": _write_numpy,
     ".faiss": _write_faiss,

@@ -1,19 +1,166 @@
-"""The model that learns: it moves with every labelled item, while another one serves."""
+"""What learns: a hasher that moves with every labelled item, while another model serves.
 
-from typing import Any
+With it goes how the codes do: their quality before learning, drift, and the history of both. All of
+it is durable, so that a collection opened again goes on with the same curves; for that the detector
+is a few numbers, and the curve keeps a bounded number of points.
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
 from streamhash.base import Matrix, OnlineHasher, Streaming, new_generator, snapshot
-from streamhash.codes import unpack
-from streamhash.kernels.learning.information import code_information
-from streamhash.live.monitor import Monitor
-from streamhash.parameters import Maybe, Whole
+from streamhash.codes import Codes, unpack
+from streamhash.errors import UnreachableError
+from streamhash.parameters import Maybe, Number, Whole
+from streamhash.refresh import information_gain
 from streamhash.reservoir import Reservoir, neighbours
 
-__all__ = ["Learner"]
+if TYPE_CHECKING:
+    from streamhash.live.journal import Journal
+    from streamhash.live.view import Moment
+
+__all__ = ["Learner", "Monitor"]
+
+NEIGHBOURS = 10  # labelled neighbours whose labels an answer is judged by
+LOOKED_AT = 50  # neighbours that are looked at to find so many labelled ones
+
+CURVE = ("time", "items", "labelled", "model", "precision", "balance", "gain")
+# A new serving model: when, by what, over how many items, and the share of bits that it changed.
+EVENT = ("time", "model", "learned", "labelled", "items", "seconds", "gain", "flips")
+COUNTS = {"model", "learned", "labelled", "items"}
+REMEMBERED = 4096  # refreshes that are remembered
+
+
+class Monitor(Streaming):
+    """Prequential precision: each labelled item asks the collection before it is learned.
+
+    An answer is the share of an item's nearest labelled neighbours that have its label. Their
+    recent mean forgets with a half-life of ``half_life`` items. Drift is a lasting fall of the
+    answers, found by Page and Hinkley's test (Page 1954): their summed shortfall from the mean so
+    far, less ``tolerance`` each, rises by more than ``alarm``. After an alarm it begins anew.
+
+    Parameters
+    ----------
+    size : int, default=512
+        Points of the curve that are kept; when they are used up, every other one is dropped and
+        half as many are taken from then on.
+    half_life : int, default=500
+    tolerance : float, default=0.05
+    alarm : float, default=25.0
+
+    Attributes
+    ----------
+    points_ : array (n, 7)
+        The curve: ``CURVE``.
+    drifts_ : list of dict
+        Alarms: when, after how many labelled items, and the recent precision before.
+    refreshes_ : array (n, 8)
+        The last changes of the serving model: ``EVENT``.
+    flips_ : array (k,), or None
+        Share of the items' codes in which the last refresh changed each bit.
+    """
+
+    rules = {  # noqa: RUF012
+        "size": Whole(4),
+        "half_life": Whole(1),
+        "tolerance": Number(at_least=0),
+        "alarm": Number(above=0),
+    }
+
+    def __init__(
+        self,
+        size: int = 512,
+        *,
+        half_life: int = 500,
+        tolerance: float = 0.05,
+        alarm: float = 25.0,
+    ) -> None:
+        self.size = size
+        self.half_life = half_life
+        self.tolerance = tolerance
+        self.alarm = alarm
+        self.points_ = np.empty((0, len(CURVE)))
+        self.stride_, self.offered_ = 1, 0
+        self.recent_, self.n_answers_, self.sum_answers_ = math.nan, 0, 0.0
+        self.n_since_alarm_, self.mean_since_alarm_, self.shortfall_, self.least_ = 0, 0.0, 0.0, 0.0
+        self.drifts_: list[dict[str, Any]] = []
+        self.refreshes_ = np.empty((0, len(EVENT)))
+        self.flips_: NDArray[np.float64] | None = None
+
+    def answers(self, precisions: NDArray[np.float64], *, time: float, labelled: int) -> None:
+        """Take note of the precision of each query of a batch, in its order.
+
+        ``labelled`` is how many labelled items there are, those of the batch with them.
+        """
+        keep = 0.5 ** (1 / self.half_life)
+        for at, value in enumerate(precisions.tolist(), labelled - len(precisions) + 1):
+            self.n_answers_ += 1
+            self.sum_answers_ += value
+            # Until a half-life has passed, the plain mean: the first answers count no more.
+            weight = max(1 - keep, 1 / self.n_answers_)
+            before = 0.0 if math.isnan(self.recent_) else self.recent_
+            self.recent_ = before + weight * (value - before)
+            if self._alarmed(value):
+                drift = {"time": time, "labelled": at, "precision": self.recent_}
+                self.drifts_ = [*self.drifts_, drift]
+
+    def _alarmed(self, value: float) -> bool:
+        self.n_since_alarm_ += 1
+        self.mean_since_alarm_ += (value - self.mean_since_alarm_) / self.n_since_alarm_
+        self.shortfall_ += self.mean_since_alarm_ - value - self.tolerance
+        self.least_ = min(self.least_, self.shortfall_)
+        if self.shortfall_ - self.least_ <= self.alarm:
+            return False
+        self.n_since_alarm_, self.mean_since_alarm_, self.shortfall_, self.least_ = 0, 0.0, 0.0, 0.0
+        return True
+
+    def point(self, **values: float) -> None:
+        """Offer a point of the curve; it has a value for each of ``CURVE``."""
+        self.offered_ += 1
+        if self.offered_ % self.stride_:
+            return
+        if len(self.points_) == self.size:
+            self.points_ = self.points_[1::2]
+            self.stride_ *= 2
+            if self.offered_ % self.stride_:
+                return
+        row = [values[name] for name in CURVE]
+        self.points_ = np.vstack([self.points_, row])
+
+    def refreshed(self, event: dict[str, Any], flips: NDArray[np.float64] | None) -> None:
+        """Take note of a new serving model, and of the share of items whose code has each flip."""
+        values = {**event, "flips": None if flips is None else flips.mean()}
+        row = [math.nan if values[name] is None else float(values[name]) for name in EVENT]
+        self.refreshes_ = np.vstack([self.refreshes_, row])[-REMEMBERED:]
+        self.flips_ = flips
+
+    @property
+    def refreshes(self) -> list[dict[str, Any]]:
+        """The refreshes, a dict each; what is not known is None."""
+        return [_as_event(row) for row in self.refreshes_.tolist()]
+
+    @property
+    def last_refresh(self) -> dict[str, Any] | None:
+        """The last of them."""
+        return _as_event(self.refreshes_[-1].tolist()) if len(self.refreshes_) else None
+
+    def series(self) -> list[dict[str, float]]:
+        """Return the curve, a dict a point."""
+        return [dict(zip(CURVE, row, strict=True)) for row in self.points_.tolist()]
+
+
+def _as_event(row: list[float]) -> dict[str, Any]:
+    event: dict[str, Any] = dict(zip(EVENT, row, strict=True))
+    for name, value in event.items():
+        event[name] = None if math.isnan(value) else int(value) if name in COUNTS else value
+    return event
 
 
 class Learner(Streaming):
@@ -77,6 +224,24 @@ class Learner(Streaming):
         twin: Learner = snapshot(self)
         return twin
 
+    def become(self, other: "Learner") -> None:
+        """Be another, which was stored; in one step, as other threads may look."""
+        self.__dict__ = other.__dict__
+
+    @contextmanager
+    def storing(
+        self, journal: "Journal", twin: "Learner | None", *, items: int = 0, labels: int = 0
+    ) -> Iterator[None]:
+        """Store a twin, if there is one, with the change that the block makes; then be that twin.
+
+        ``items`` and ``labels`` are by how many versions the block takes them on.
+        """
+        content = None if twin is None else twin.to_bytes()
+        with journal.storing(content, items=items, labels=labels):
+            yield
+            if twin is not None:
+                self.become(twin)
+
     @property
     def is_ready(self) -> bool:
         """Whether it can encode."""
@@ -86,6 +251,48 @@ class Learner(Streaming):
     def n_waiting(self) -> int:
         """Items that wait for their stage to be full."""
         return len(self.waiting_labels_)
+
+    def taught(
+        self,
+        moment: "Moment",
+        rows: NDArray[Any],
+        labels: list[Any],
+        codes: Codes | None,
+        keys: NDArray[np.int64] | None = None,
+    ) -> "Learner | None":
+        """Return a twin that has learned from these rows, None if there is nothing to learn.
+
+        Labelled rows ask for their neighbours first, by their ``codes`` of the serving model;
+        ``keys`` are theirs, if they are stored already.
+        """
+        now, directory, serving = time.time(), moment.directory, moment.model
+        known = [i for i, label in enumerate(labels) if label is not None]
+        chosen = known if self.hasher_.needs_labels else [*range(len(rows))]
+        if not chosen:
+            return None
+        twin, labelled = self.copy(), directory.n_labelled + len(known)
+        if codes is not None and known:
+            own = None if keys is None else keys[known]
+            precisions = _precisions(moment, codes[known], [labels[i] for i in known], own)
+            twin.monitor_.answers(precisions, time=now, labelled=labelled)
+        n_items = len(directory) + (0 if keys is not None else len(rows))
+        learned = twin.learn(
+            rows[chosen].astype(np.float32),
+            [labels[i] for i in chosen],
+            serving=serving,
+            n_items=n_items,
+        )
+        if learned and serving is not None:
+            twin.monitor_.point(
+                time=now,
+                items=n_items,
+                labelled=labelled,
+                model=moment.number,
+                precision=twin.monitor_.recent_,
+                balance=twin.balance(serving),
+                gain=math.nan if twin.gain_ is None else twin.gain_,
+            )
+        return twin
 
     def learn(
         self,
@@ -136,13 +343,7 @@ class Learner(Streaming):
             return
         step = -(-len(X) // self.reservoir_size)  # of a large piece, as many as in the sample
         same = neighbours(sample.classes_.number(y[::step]), sample.labels)
-        told = [
-            code_information(
-                model.transform(sample.rows), same, model.n_bits, queries=model.transform(X[::step])
-            )
-            for model in (self.hasher_, serving)
-        ]
-        self.gain_ = told[0] - told[1]
+        self.gain_ = information_gain(self.hasher_, serving, sample.rows, same, X[::step])
         self.missed_ = max(0.0, self.missed_ + n * self.gain_)
 
     def served(self, event: dict[str, Any], flips: NDArray[np.float64] | None) -> None:
@@ -168,3 +369,27 @@ def as_labels(names: list[Any]) -> NDArray[Any]:
     if all(type(name) is int for name in names) or all(type(name) is str for name in names):
         return np.array(names)
     return np.fromiter(names, object, len(names))
+
+
+def _precisions(
+    moment: "Moment", codes: Codes, labels: list[Any], own: NDArray[np.int64] | None
+) -> NDArray[np.float64]:
+    """Share of each query's nearest labelled neighbours that have its label; no item, none."""
+    backend, directory = moment.backend, moment.directory
+    if backend is None or len(directory) == 0:
+        return np.empty(0)
+    try:
+        keys = backend.search(codes, min(LOOKED_AT, len(directory)), consistent=False)[1]
+    except UnreachableError:
+        return np.empty(0)  # answers that nobody gets are not judged
+    numbers = np.full(keys.shape, -1)
+    there = directory.has(keys) if backend.is_shared else keys >= 0
+    numbers[there] = directory.listing.labels_of(keys[there])
+    if own is not None:
+        numbers[keys == own[:, None]] = -1
+    precisions = []
+    for row, label in zip(numbers, labels, strict=True):
+        near = row[row >= 0][:NEIGHBOURS]
+        if len(near):
+            precisions.append((near == directory.label_number(label)).mean())
+    return np.array(precisions)

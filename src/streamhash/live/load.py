@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from streamhash.errors import InputError, StreamhashError
 from streamhash.files import Columns, Piece, read_items
-from streamhash.live.collection import Collection
-from streamhash.live.inputs import check_labels
+from streamhash.live.collection import Collection, check_labels
 
 __all__ = ["Loaded", "add_from", "label_from"]
 

@@ -4,132 +4,103 @@ On a local disk only; an object store has no such locks. There a second writer i
 both commit, and old versions are kept for a while instead of until no reader needs them.
 """
 
-import contextlib
-import fcntl
 import os
-import signal
-import threading
 import uuid
-import weakref
-from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from streamhash.errors import FileError, InUseError
 
-__all__ = ["ReaderLease", "WriterLock", "oldest_lease", "uninterrupted"]
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+__all__ = ["ReaderLease", "WriterLock", "oldest_lease"]
 
 
-class _Locked:
-    """An open file with a lock on it, and a line of text for others."""
+def _lock(path: Path) -> "BaseFileLock | None":
+    """Lock a file, which is made if it is missing; None where another holds it."""
+    from filelock import FileLock, Timeout  # slow to import
 
-    def __init__(self, path: Path) -> None:
-        try:
-            path.parent.mkdir(exist_ok=True)
-            self.number = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        except OSError as error:
-            raise FileError(
-                f"{path}: cannot be opened ({error.strerror}); make room, or ask for the right to "
-                "write there: readers leave a note, too."
-            ) from error
-        _open.add(self)
-
-    def write(self, text: str) -> None:
-        """Replace the text; on a full disk there is none."""
-        with contextlib.suppress(OSError):
-            os.truncate(self.number, 0)
-            os.pwrite(self.number, text.encode(), 0)
-
-    def release(self) -> None:
-        """Close the file, and so let go of the lock."""
-        if self.number >= 0:
-            os.close(self.number)
-            self.number = -1
+    lock = FileLock(path, timeout=0, thread_local=False)
+    try:
+        path.parent.mkdir(exist_ok=True)
+        lock.acquire()
+    except Timeout:
+        return None
+    except OSError as error:
+        raise FileError(
+            f"{path}: cannot be opened ({error.strerror}); make room, or ask for the right to "
+            "write there: readers leave a note, too."
+        ) from error
+    return lock
 
 
-# A forked child must not hold on to the locks of its parent, which may die before it.
-_open: "weakref.WeakSet[_Locked]" = weakref.WeakSet()
+def _delete(lock: "BaseFileLock") -> None:
+    """Delete a locked file: Windows does so when it is released, other systems before."""
+    path = Path(lock.lock_file)
+    with suppress(OSError):
+        path.unlink()
+    lock.release()
+    with suppress(OSError):
+        path.unlink()
 
 
-def _let_go() -> None:
-    for each in _open:
-        _Locked.release(each)
-
-
-os.register_at_fork(after_in_child=_let_go)
-
-
-class WriterLock(_Locked):
+class WriterLock:
     """Held by the one process that may change a collection."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder / "writer.lock")
-        try:
-            fcntl.flock(self.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            holder = os.pread(self.number, 100, 0).decode().strip() or "another process"
-            self.release()
+        path = folder / "writer.lock"
+        lock = _lock(path)
+        if lock is None:
+            holder = "another process"
+            with suppress(OSError):  # Windows does not let others read it
+                holder = path.read_text().strip() or holder
             raise InUseError(
                 f"{folder}: {holder} is writing to this collection; close it there, or open it "
                 "here with read_only=True."
-            ) from error
-        self.write(f"process {os.getpid()}\n")
+            )
+        self._held = lock
+        with suppress(OSError):
+            path.write_text(f"process {os.getpid()}\n")
+
+    def release(self) -> None:
+        """Let others write."""
+        self._held.release()
 
 
-class ReaderLease(_Locked):
-    """Says which version a reader uses, so that the writer keeps it; while it says nothing, all."""
+class ReaderLease:
+    """Says by its name which version a reader uses, so that the writer keeps it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, version: int = 0) -> None:
+        self._folder = folder
+        self._held = self._lease(version)
+
+    def _lease(self, version: int) -> "BaseFileLock":
         while True:
-            self._path = folder / "readers" / uuid.uuid4().hex
-            super().__init__(self._path)
-            fcntl.flock(self.number, fcntl.LOCK_SH)
-            if self._path.exists():  # the writer may have taken it for that of a dead reader
-                return
-            super().release()
+            lock = _lock(self._folder / "readers" / f"{version}-{uuid.uuid4().hex}")
+            if lock is not None:  # else the writer has taken it for that of a dead reader
+                return lock
 
     def use(self, version: int) -> None:
         """Use this version from now on, and no other."""
-        self.write(f"{version}\n")
+        with suppress(FileError):  # the disk is full: the older version is kept, and those after it
+            before, self._held = self._held, self._lease(version)
+            _delete(before)
 
     def release(self) -> None:
         """Use none any more."""
-        self._path.unlink(missing_ok=True)
-        super().release()
+        _delete(self._held)
 
 
 def oldest_lease(folder: Path, latest: int) -> int:
     """Return the oldest version that a living reader uses; ``latest`` if there is none."""
     oldest = latest
     for path in (folder / "readers").glob("*"):
-        try:
-            with path.open() as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError:  # it is held: its reader lives
-                    text = file.read().strip()
-                    oldest = min(oldest, int(text) if text else 0)
-                else:
-                    path.unlink(missing_ok=True)
-        except FileNotFoundError:
-            continue
+        lock = _lock(path)
+        if lock is None:  # its reader lives
+            version = path.name.partition("-")[0]
+            oldest = min(oldest, int(version) if version.isdecimal() else 0)
+        else:
+            _delete(lock)
     return oldest
-
-
-@contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Put off Ctrl-C to the end of the block, which stores something and follows in memory.
-
-    Lance would leave a commit half waited for: it may come to pass afterwards.
-    """
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or before is None:
-        yield
-        return
-    came = []
-    signal.signal(signal.SIGINT, lambda *_: came.append(True))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if came:
-            signal.raise_signal(signal.SIGINT)

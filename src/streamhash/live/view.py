@@ -1,11 +1,17 @@
 """What searches see: one model, the codes that it made, and the items they belong to.
 
-A search takes the view once and uses nothing else, so it cannot mix two models: a new serving model
-means a new view, put in place of the old one in a single assignment.
+A search takes the moment once and uses nothing else, so it cannot mix two models: a new serving
+model means a new moment, put in place of the old one in a single assignment.
+
+A *key* is a number that ascends in the order of adding; it is never given twice, not even to an
+item of the same id that was deleted and added again. Searches look ids up without a lock: they take
+the arrays once, what they may have seen of them is never written again (but labels, of which they
+read none), and a key that is not there any more is told, so that the search can be made again.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,140 +19,390 @@ from numpy.typing import NDArray
 
 from streamhash.base import OnlineHasher
 from streamhash.codes import Codes
-from streamhash.live.arrow import codes_of
-from streamhash.live.backends import Home, Homes
-from streamhash.live.directory import Directory
-from streamhash.live.inputs import from_json
-from streamhash.live.store import CODE, Store
+from streamhash.live.backends import Backend
+from streamhash.live.backends.memory import MemoryBackend
+from streamhash.live.journal import Journal, Keys, absent
+from streamhash.search.ids import MISSING, kind
 
-__all__ = ["View", "absent", "advance", "nothing"]
+__all__ = ["NO_LABEL", "Answer", "Directory", "Listing", "Moment", "View"]
 
-Integers = NDArray[np.int64]
+NO_LABEL = -1
+SPARE_PLACES = 1024  # places of deleted items that never matter
+NO_ITEM = np.iinfo(np.int32).max  # the distance of an item that is not there
+SHARED_LIMIT = 16_384  # looked at in a backend that others change, to find items that are there
 
-FAR = np.iinfo(np.int32).max  # the distance of an item that is not there
-MOST = 16_384  # looked at in a home that others change, to find items that are there
+
+class Listing(NamedTuple):
+    """Items by place, in the order of their keys; the arrays may have room for more.
+
+    What a search found is looked up in one listing, which no change makes invalid.
+    """
+
+    size: int
+    keys: Keys
+    ids: NDArray[Any]
+    labels: NDArray[np.int32]
+    names: list[Any]  # of labels, by their numbers
+
+    def places(self, keys: Keys) -> Keys:
+        """Places of keys that are here."""
+        return np.searchsorted(self.keys[: self.size], keys)
+
+    def holds(self, keys: Keys) -> NDArray[np.bool_]:
+        """Tell which keys are here; they may be of items deleted lately."""
+        places = self.places(keys)
+        held = places < self.size
+        held[held] = self.keys[places[held]] == keys[held]
+        return held
+
+    def ids_of(self, keys: Keys) -> NDArray[Any]:
+        """Ids of keys that are here."""
+        return self.ids[self.places(keys)]
+
+    def labels_of(self, keys: Keys) -> NDArray[np.int32]:
+        """Numbers of the labels of keys that are here, NO_LABEL where there is none."""
+        return self.labels[self.places(keys)]
+
+    def label_names_of(self, keys: Keys) -> list[Any]:
+        """Labels of keys that are here, None where there is none."""
+        numbers = self.labels_of(keys).tolist()
+        return [None if number == NO_LABEL else self.names[number] for number in numbers]
 
 
-@dataclass(frozen=True)
-class View:
+class Directory:
+    """The id, the key and the label of every item; its caller lets one thread at a time write.
+
+    Places of deleted items are used up; when they are most of all places, the others move up.
+    """
+
+    def __init__(self) -> None:
+        self.last_key = -1
+        self._fill(np.empty(0, np.int64), np.empty(0, np.int64), [])
+
+    def _fill(self, keys: Keys, ids: NDArray[Any], labels: Sequence[Any]) -> None:
+        self._numbers: dict[Any, int] = {}  # of labels
+        self._places = dict(zip(ids.tolist(), range(len(keys)), strict=True))
+        self.listing = Listing(len(keys), keys, ids, np.empty(0, np.int32), [])
+        numbers = self._number(labels)
+        self.listing = self.listing._replace(labels=numbers)
+        self.n_labelled = int((numbers != NO_LABEL).sum())
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._places
+
+    @property
+    def next_id(self) -> int:
+        """A whole number above all ids, those of deleted items with them."""
+        return int(self.listing.ids[: self.listing.size].max(initial=-1)) + 1
+
+    @property
+    def ids(self) -> list[Any]:
+        """The ids, in the order of adding."""
+        return [*self._places]
+
+    @property
+    def keys(self) -> Keys:
+        """The keys of the items that are there, ascending."""
+        return self.listing.keys[np.fromiter(self._places.values(), np.int64, len(self))]
+
+    @property
+    def n_classes(self) -> int:
+        """How many different labels the items have."""
+        numbers = self.listing.labels_of(self.keys)
+        return len(np.unique(numbers[numbers != NO_LABEL]))
+
+    def find(self, ids: Sequence[Any]) -> Keys:
+        """Keys of ids; -1 where there is none."""
+        if not self._places:
+            return np.full(len(ids), -1, np.int64)
+        places = np.array([self._places.get(item, -1) for item in ids], np.int64)
+        return np.where(places >= 0, self.listing.keys[places], -1)
+
+    def has(self, keys: Keys) -> NDArray[np.bool_]:
+        """Tell which keys are those of items that are there."""
+        held = self.listing.holds(keys)
+        held[held] = self.find(self.listing.ids_of(keys[held]).tolist()) == keys[held]
+        return held
+
+    def label_number(self, label: Any) -> int:
+        """The number of a label, NO_LABEL if no item ever had it."""
+        return self._numbers.get(label, NO_LABEL)
+
+    def append(self, keys: Keys, ids: NDArray[Any], labels: Sequence[Any]) -> None:
+        """Add items with keys above all others; they take the place of those with their ids."""
+        if len(self) == self.listing.size == 0 and kind(ids) != kind(self.listing.ids):
+            self.listing = self.listing._replace(ids=ids[:0])
+        if len(keys) == 0:
+            return
+        names = ids.tolist()
+        self.delete([name for name in names if name in self._places])
+        numbers, now = self._number(labels), self.listing
+        size = now.size + len(keys)
+        if size > len(now.keys):
+            room = max(size, 2 * now.size)
+            keys_, ids_, labels_ = (
+                _widened(each, now.size, room) for each in (now.keys, now.ids, now.labels)
+            )
+            now = now._replace(keys=keys_, ids=ids_, labels=labels_)
+        new = slice(now.size, size)
+        now.keys[new], now.ids[new], now.labels[new] = keys, ids, numbers
+        self._places.update(zip(names, range(now.size, size), strict=True))
+        self.listing = now._replace(size=size)
+        self.n_labelled += int((numbers != NO_LABEL).sum())
+        self.last_key = int(keys[-1])
+
+    def set_labels(self, keys: Keys, labels: Sequence[Any]) -> None:
+        """Give items other labels."""
+        places, numbers = self.listing.places(keys), self._number(labels)
+        before = self.listing.labels[places]
+        self.listing.labels[places] = numbers
+        self.n_labelled += int((numbers != NO_LABEL).sum()) - int((before != NO_LABEL).sum())
+
+    def delete(self, ids: Sequence[Any]) -> None:
+        """Delete items that are there."""
+        places = [self._places.pop(item) for item in ids]
+        self.n_labelled -= int((self.listing.labels[places] != NO_LABEL).sum())
+        if self.listing.size > 2 * len(self) + SPARE_PLACES:
+            keys, now = self.keys, self.listing
+            self._fill(keys, now.ids_of(keys), now.label_names_of(keys))
+
+    def _number(self, labels: Sequence[Any]) -> NDArray[np.int32]:
+        numbers, names = self._numbers, self.listing.names
+        for label in dict.fromkeys(labels):
+            if label is not None and label not in numbers:
+                numbers[label] = len(names)
+                names.append(label)
+        return np.fromiter(map(numbers.get, labels, repeat(NO_LABEL)), np.int32, len(labels))
+
+
+def _widened(array: NDArray[Any], size: int, room: int) -> NDArray[Any]:
+    wider = np.empty(room, array.dtype)
+    wider[:size] = array[:size]
+    return wider
+
+
+class Moment(NamedTuple):
     """The items of a collection with the codes of one model."""
 
     number: int  # of the model that serves, 0 while there is none
     model: OnlineHasher | None
-    index: Home | None  # codes by key
+    backend: Backend | None  # codes by key
     directory: Directory
-    n_later_labels: int  # labels that came after their items, read so far
-    fold: int  # since the labels were folded so often
-
-    def search(self, codes: Codes, k: int) -> tuple[NDArray[np.int32], Integers]:
-        """Find the nearest items of codes: distances and keys, (n, k)."""
-        assert self.index is not None
-        search = self._search_shared if self.index.is_shared else self.index.search
-        return search(codes, k)
-
-    def _search_shared(self, codes: Codes, k: int) -> tuple[NDArray[np.int32], Integers]:
-        """Search a home that others change, passing over what this view does not hold."""
-        assert self.index is not None
-        wanted = k
-        while True:
-            distances, keys = self.index.search(codes, wanted)
-            there = self.directory.has(keys)
-            enough = (there.sum(axis=1) >= k) | (keys[:, -1] < 0)
-            if enough.all() or wanted >= MOST:
-                break
-            wanted = min(4 * max(wanted, 16), MOST)
-        first = np.argsort(~there, axis=1, kind="stable")[:, :k]  # those that are there, first
-        there = np.take_along_axis(there, first, axis=1)
-        distances = np.where(there, np.take_along_axis(distances, first, axis=1), FAR)
-        return distances, np.where(there, np.take_along_axis(keys, first, axis=1), -1)
 
 
-def nothing() -> View:
-    """Return the view of an empty collection."""
-    none = np.empty(0, np.int64)
-    return View(0, None, None, Directory(none, none, []), 0, 0)
+class Answer(NamedTuple):
+    """What a search found, all of it by one model."""
+
+    model: int
+    codes: Codes  # (n, bytes), of the queries
+    distances: NDArray[np.int32]  # (n, k)
+    keys: Keys  # (n, k), -1 where there are no more items
+    listing: Listing  # that the keys are looked up in
+
+    def rows(self, start: int, stop: int, k: int) -> "Answer":
+        """Return the answer to some of the queries, with fewer neighbours."""
+        return self._replace(
+            codes=self.codes[start:stop],
+            distances=self.distances[start:stop, :k],
+            keys=self.keys[start:stop, :k],
+        )
+
+    def without(self, own: Keys) -> "Answer":
+        """Leave each query, an item itself, out of its neighbours, of which one is too many."""
+        drop = self.keys == own[:, None]
+        drop[~drop.any(axis=1), -1] = True
+        shape = (len(own), self.keys.shape[1] - 1)
+        return self._replace(
+            distances=self.distances[~drop].reshape(shape), keys=self.keys[~drop].reshape(shape)
+        )
+
+    def ids(self) -> NDArray[Any]:
+        """The ids found, (n, k); -1 (None among strings) where there are no more items."""
+        there, names = self.keys >= 0, self.listing.ids
+        ids = np.full(self.keys.shape, MISSING[kind(names)], names.dtype)
+        ids[there] = self.listing.ids_of(self.keys[there])
+        return ids
+
+    def labels(self) -> list[list[Any]]:
+        """The labels of what was found, None for no label; rows end where there are no more."""
+        return [self.listing.label_names_of(row[row >= 0]) for row in self.keys]
 
 
-def advance(view: View, store: Store, homes: Homes) -> View:
-    """Return the view of what the store holds now, reading only what is new to the one before.
+class View:
+    """The moment that searches see now, which follows what the journal stores.
 
-    Directory and index are changed in place: the caller sees to it that nobody else does.
+    Its changes are made by one thread at a time, which holds the journal's lock.
     """
-    directory, number, model = view.directory, store.serving, view.model
-    changed = number != view.number
-    if changed:
-        model = store.read_model(number).hasher()
-    index = homes.home(number, model.n_bits) if changed and model is not None else view.index
-    fold = store.fold
-    n_labels = view.n_later_labels if fold == view.fold else 0
-    if not store.has_items:
-        if changed and index is not None:
-            index.serve(directory.keys, partial(store.read_codes, number))
-        return View(number, model, index, directory, n_labels, fold)
 
-    column = f"{CODE}{number}" if number else None
-    keys = store.read_items(["key"])["key"].to_numpy()
-    gone = absent(directory.keys, keys)
-    new = _new_items(store, directory.last_key, column)
-    later, labels = store.read_labels(n_labels)
-    # All is read but the codes of a new model; from here on only memory and homes change.
-    names = new.ids.tolist()
-    replaced = directory.find(names)
-    dropped = np.union1d(gone, directory.keys_at(replaced[replaced >= 0]))
-    again, lost = set(names), directory.listing.ids_of(gone)
-    directory.remove([name for name in lost.tolist() if name not in again])
-    directory.append(new.keys, new.ids, new.labels)
-    if index is not None and changed:
-        if view.index is not None:
-            view.index.retire()
-        index.serve(directory.keys, partial(store.read_codes, number))
-    elif index is not None and new.codes is not None:
-        index.delete(dropped)
-        index.add(new.keys, new.codes)
-    _set_labels(directory, later, from_json(labels))
-    return View(number, model, index, directory, n_labels + len(later), fold)
+    def __init__(self, journal: Journal, backend_options: dict[str, Any] | None) -> None:
+        self._journal, self.options = journal, backend_options
+        self.now = Moment(0, None, None, Directory())
+        self._labels_read = (0, 0)  # how often labels were folded, and how many were read since
+        self._prepared: Backend | None = None  # what a refresh fills
+        self._prepared_number = 0
+
+    def keys(self) -> Keys:
+        """Return the keys of all items."""
+        with self._journal.lock:
+            return self.now.directory.keys
+
+    # -------------------------------------------------------------------------------- searching
+
+    def answer(self, rows: NDArray[np.float32], k: int) -> Answer:
+        """Search for rows that are checked, when a model serves."""
+        answer = self._answer(rows, k)
+        if not answer.listing.holds(answer.keys[answer.keys >= 0]).all():
+            with self._journal.lock:  # items were deleted between two looks: now nobody does
+                answer = self._answer(rows, k)
+        return answer
+
+    def _answer(self, rows: NDArray[np.float32], k: int) -> Answer:
+        moment = self.now  # once: one model, its codes, and their ids
+        assert moment.model is not None
+        assert moment.backend is not None
+        codes = moment.model.transform(rows)
+        search = (
+            partial(_search_shared, moment) if moment.backend.is_shared else moment.backend.search
+        )
+        return Answer(moment.number, codes, *search(codes, k), moment.directory.listing)
+
+    # -------------------------------------------------------------------------------- following
+
+    def load(self) -> None:
+        """Read all anew."""
+        if self.now.backend is not None:
+            self.now.backend.retire()
+        self._advance(Moment(0, None, None, Directory()), (0, 0))
+
+    def advance(self) -> None:
+        """Follow what the journal holds now, reading only what is new."""
+        self._advance(self.now, self._labels_read)
+
+    def _advance(self, before: Moment, labels_read: tuple[int, int]) -> None:
+        journal, directory, model, backend = (
+            self._journal,
+            before.directory,
+            before.model,
+            before.backend,
+        )
+        number, fold = journal.serving, journal.fold
+        changed = number != before.number
+        if changed:
+            model = journal.read_model(number).hasher()
+            backend = self._backend(number, model.n_bits)
+        start = labels_read[1] if fold == labels_read[0] else 0
+        if journal.has_items:
+            gone = absent(directory.keys, journal.keys())
+            new = journal.new_items(directory.last_key)
+            later, labels = journal.read_labels(start)
+            # All is read but the codes of a new model: from here on only memory changes.
+            again = set(new.ids.tolist())
+            replaced = directory.find([*again])
+            lost = directory.listing.ids_of(gone).tolist()
+            directory.delete([name for name in lost if name not in again])
+            directory.append(new.keys, new.ids, new.labels)
+            if not changed and backend is not None and new.codes is not None:
+                backend.delete(np.union1d(gone, replaced[replaced >= 0]))
+                backend.add(new.keys, new.codes)
+            last = dict(zip(later.tolist(), labels, strict=True))  # the last of each counts
+            keys = np.fromiter(last, np.int64, len(last))
+            keys = keys[directory.has(keys)]
+            directory.set_labels(keys, [last[key] for key in keys.tolist()])
+            start += len(later)
+        if changed and backend is not None:
+            if before.backend is not None:
+                before.backend.retire()
+            backend.serve(directory.keys, partial(journal.read_codes, number))
+        self.now, self._labels_read = Moment(number, model, backend, directory), (fold, start)
+
+    # -------------------------------------------------------------------- changes of the writer
+
+    def append(
+        self, keys: Keys, ids: NDArray[Any], labels: Sequence[Any], codes: Codes | None, old: Keys
+    ) -> None:
+        """Show new items, in place of those with the ``old`` keys."""
+        self.now.directory.append(keys, ids, labels)
+        if self.now.backend is not None and codes is not None:
+            self.now.backend.delete(old)
+            self.now.backend.add(keys, codes)
+
+    def label(self, keys: Keys, labels: Sequence[Any]) -> None:
+        """Show other labels of items."""
+        self.now.directory.set_labels(keys, labels)
+        self._labels_read = (self._labels_read[0], self._labels_read[1] + len(keys))
+
+    def delete(self, keys: Keys, ids: Sequence[Any]) -> None:
+        """Show items no more."""
+        if self.now.backend is not None:
+            self.now.backend.delete(keys)
+        self.now.directory.delete(ids)
+
+    # --------------------------------------------------------------------------------- backends
+
+    @property
+    def address(self) -> str | None:
+        """Where codes are searched; None: in memory."""
+        settings = self._journal.settings
+        return settings.get("backend", settings.get("serving"))  # so called by version 0.1
+
+    def _backend(self, number: int, n_bits: int) -> Backend:
+        """Return a backend for the codes of a model: the one that was prepared, or a new one."""
+        if self._prepared is not None and self._prepared_number == number:
+            return self._prepared
+        if self.address is None:
+            return MemoryBackend(n_bits)
+        from streamhash.live.backends.milvus import MilvusBackend
+
+        journal = self._journal
+        return MilvusBackend(
+            self.address,
+            self.options,
+            number,
+            n_bits,
+            writes=not journal.read_only,
+            wanted=self.keys,
+            # By datasets that no other thread changes.
+            read=lambda keys: journal.another().read_codes(number, keys),
+        )
+
+    def prepare(self, number: int, n_bits: int) -> Backend | None:
+        """Return a backend to be filled before its model serves; None where that is needless."""
+        if self.address is None:
+            return None
+        if self.now.backend is not None:
+            self.now.backend.check()
+        self._prepared, self._prepared_number = self._backend(number, n_bits), number
+        self._prepared.prepare()
+        return self._prepared
+
+    def drop_replaced(self) -> None:
+        """Drop the codes of models that served before, where a backend keeps them."""
+        self._prepared = None
+        if self.now.backend is not None:
+            self.now.backend.drop_replaced()
+
+    def status(self) -> dict[str, Any]:
+        """Say where the codes are, and how the backend does."""
+        if self.now.backend is None:
+            return {"address": self.address or "memory", "reachable": None, "lag": 0, "error": None}
+        return self.now.backend.status()
 
 
-class _New(NamedTuple):
-    keys: Integers
-    ids: NDArray[Any]
-    labels: list[Any]
-    codes: Codes | None
-
-
-def _new_items(store: Store, last_key: int, column: str | None) -> _New:
-    """Read the items with keys above ``last_key``; of those with one id, only the last."""
-    columns = ["key", "id", "label", *([column] if column else [])]
-    table = store.read("items", columns=columns, filter=f"key > {last_key}")
-    table = table.sort_by("key")
-    keys = table["key"].to_numpy()
-    strings = str(table["id"].type) == "string"
-    ids = table["id"].to_pylist()
-    last = dict(zip(ids, keys.tolist(), strict=True))
-    if len(last) < len(ids):  # a process died between storing an item anew and deleting the old
-        table = table.filter(np.isin(keys, [*last.values()]))
-        keys, ids = table["key"].to_numpy(), table["id"].to_pylist()
-    return _New(
-        keys,
-        np.fromiter(ids, object if strings else np.int64, len(ids)),
-        from_json(table["label"].to_pylist()),
-        codes_of(table[column]) if column else None,
-    )
-
-
-def absent(keys: Integers, others: Integers) -> Integers:
-    """Return the keys, ascending, that are not among others; quickly where those begin with all."""
-    if np.array_equal(keys, others[: len(keys)]):
-        return keys[:0]
-    return np.setdiff1d(keys, others, assume_unique=True)
-
-
-def _set_labels(directory: Directory, keys: Integers, labels: list[Any]) -> None:
-    """Give items the labels that came later; those of items that are gone are passed over."""
-    if not len(keys):
-        return
-    wanted = dict(zip(keys.tolist(), labels, strict=True))  # the last of each counts
-    places = directory.places
-    here = directory.keys_at(places)
-    hit = np.isin(here, np.fromiter(wanted, np.int64, len(wanted)))
-    directory.set_labels(places[hit], [wanted[key] for key in here[hit].tolist()])
+def _search_shared(moment: Moment, codes: Codes, k: int) -> tuple[NDArray[np.int32], Keys]:
+    """Search a backend that others change, passing over what this moment does not hold."""
+    assert moment.backend is not None
+    wanted = k
+    while True:
+        distances, keys = moment.backend.search(codes, wanted)
+        there = moment.directory.has(keys)
+        enough = (there.sum(axis=1) >= k) | (keys[:, -1] < 0)
+        if enough.all() or wanted >= SHARED_LIMIT:
+            break
+        wanted = min(4 * max(wanted, 16), SHARED_LIMIT)
+    first = np.argsort(~there, axis=1, kind="stable")[:, :k]  # those that are there, first
+    there = np.take_along_axis(there, first, axis=1)
+    distances = np.where(there, np.take_along_axis(distances, first, axis=1), NO_ITEM)
+    return distances, np.where(there, np.take_along_axis(keys, first, axis=1), -1)

@@ -1,6 +1,7 @@
-"""The home in memory: an exact index in this process."""
+"""The backend in memory: an exact index in this process."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,59 +9,75 @@ from numpy.typing import NDArray
 from streamhash.codes import Codes, unpack
 from streamhash.search import HammingIndex
 
-if TYPE_CHECKING:
-    from streamhash.live.backends import Keys, Read
+__all__ = ["MemoryBackend"]
 
-__all__ = ["MemoryHome"]
+UNPACKED_CODES = 100_000  # at a time
 
-PIECE = 100_000  # codes unpacked at a time
+Keys = NDArray[np.int64]
+Read = Callable[[Keys], Iterable[tuple[Codes, Keys]]]  # the codes of those of these keys there are
 
 
-class MemoryHome(HammingIndex):
+class MemoryBackend:
     """Codes by key, in this process."""
 
-    is_shared = False
+    is_shared = False  # other processes search, or change, the same codes
 
-    def glance(self, codes: Codes, k: int) -> tuple[NDArray[np.int32], "Keys"]:
-        """Search: it is quick enough."""
-        return self.search(codes, k)
+    def __init__(self, n_bits: int) -> None:
+        self.index = HammingIndex(n_bits)
+
+    def add(self, keys: Keys, codes: Codes) -> None:
+        """Take codes of new keys."""
+        self.index.add(keys, codes)
+
+    def delete(self, keys: Keys) -> None:
+        """Forget keys."""
+        self.index.delete(keys)
+
+    def search(
+        self,
+        codes: Codes,
+        k: int,
+        *,
+        consistent: bool = True,  # noqa: ARG002  it always is
+    ) -> tuple[NDArray[np.int32], Keys]:
+        """Find the nearest, among equals the lowest key: distances and keys, (n, k)."""
+        return self.index.search(codes, k)
 
     def check(self) -> None:
-        """It is here."""
+        """Raise an UnreachableError if it is known to be away: it is here."""
 
     def prepare(self) -> None:
-        """It is ready."""
+        """Get ready to be filled, by whoever makes codes."""
 
-    def fill(self, keys: "Keys", read: "Read") -> None:
-        """Hold these keys and no others."""
-        there = self.ids
-        self.delete(np.setdiff1d(there, keys, assume_unique=True))
+    def fill(self, keys: Keys, read: Read) -> None:
+        """Hold these keys and no others, reading only codes that are missing."""
+        there = self.index.ids
+        self.index.delete(np.setdiff1d(there, keys, assume_unique=True))
         for codes, some in read(np.setdiff1d(keys, there, assume_unique=True)):
-            self.add(some, codes)
+            self.index.add(some, codes)
 
-    def serve(self, keys: "Keys", read: "Read") -> None:
-        """Hold these keys and no others."""
-        self.fill(keys, read)
+    serve = fill  # and be the one that is searched from now on
 
     def share_of_ones(self) -> list[float] | None:
         """Share of the codes in which each bit is one."""
-        codes = self.codes
+        codes, n_bits = self.index.codes, self.index.n_bits
         if len(codes) == 0:
             return None
-        ones = np.zeros(self.n_bits, np.int64)
-        for start in range(0, len(codes), PIECE):
-            ones += unpack(codes[start : start + PIECE], self.n_bits).sum(axis=0, dtype=np.int64)
+        ones = np.zeros(n_bits, np.int64)
+        for start in range(0, len(codes), UNPACKED_CODES):
+            some = codes[start : start + UNPACKED_CODES]
+            ones += unpack(some, n_bits).sum(axis=0, dtype=np.int64)
         return [round(share, 4) for share in (ones / len(codes)).tolist()]
 
     def status(self) -> dict[str, Any]:
         """Say that it is here."""
-        return {"home": "memory", "reachable": True, "lag": 0, "error": None}
+        return {"address": "memory", "reachable": True, "lag": 0, "error": None}
 
     def retire(self) -> None:
-        """It changes by itself in no case."""
+        """Change nothing any more: another backend serves."""
 
-    def sweep(self) -> None:
-        """The others are gone when no search uses them."""
+    def drop_replaced(self) -> None:
+        """Drop what backends of older models have left: their searches hold it."""
 
     def close(self) -> None:
-        """Nothing is to be let go of."""
+        """Let go of it."""

@@ -1,0 +1,1036 @@
+"""What a collection stores: five Lance datasets, and every point at which a process may die.
+
+    items     key, id, vector, label, metadata, code_N: the codes of model N, which serves
+    labels    key, label: labels that came after their item, the last one counts
+    learner   the state of the learner, one row; each version goes with versions of the others
+    models    number, content: every model that serves or has served
+    encoded   fragments of items that a running refresh has encoded so far
+
+Every change is one commit of ``items`` or of ``labels``: it is there whole or not at all. What a
+process that dies leaves behind, at whatever point, is this:
+
+- *The learner's state is written before its change*, with the versions that the change will have.
+  If the change never comes, the state does not fit the versions, and the one before it counts. The
+  next commit of any kind would make it fit, so it is put right before any other is made; nothing
+  old is deleted until it is.
+- *An item that replaces another* is stored first and the other deleted after, by a second commit.
+  In between, of two rows with one id the greater key counts; the other is deleted at the next
+  opening.
+- *A refresh* stores its model, then writes files of codes that no version knows, and notes them in
+  ``encoded``; the model that is newer than the codes tells that a refresh was interrupted. One
+  commit then brings all codes in as a new column, and with it the learner's state that knows of the
+  refresh. The greatest column serves. That the column before it is dropped, by another commit, and
+  the notes with it, changes nothing; it is made up for at the next opening.
+- *Joining fragments, dropping columns and forgetting old versions* change no item.
+- *The first items* make the dataset ``items``. Until then the last model serves, if there is one.
+- *The learner* is the last thing that ``create`` writes: without it there is no collection.
+
+A process that dies loses nothing that Lance has handed to the system; what a power cut loses is up
+to the file system.
+
+Every commit is the version right after the one in use here, or it is refused: on a local disk
+nobody else holds the lock of the writer; in an object store, which has no locks, the commits are of
+kinds that Lance never puts on top of a version which this process has not seen. So a second writer
+is told so before anything of his is stored, and keys and learner states can be told by versions.
+"""
+
+import json
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamhash.base import OnlineHasher
+from streamhash.codes import Codes
+from streamhash.errors import (
+    FileError,
+    InputError,
+    InUseError,
+    MissingPartError,
+    NotFoundError,
+    ReadOnlyError,
+    StreamhashError,
+)
+from streamhash.live.locks import ReaderLease, WriterLock, oldest_lease
+
+if TYPE_CHECKING:
+    import lance
+    import pyarrow as pa
+
+__all__ = ["CODE", "Batch", "Journal", "Keys", "Model", "NewItems", "uninterrupted"]
+
+logger = logging.getLogger(__name__)
+
+Keys = NDArray[np.int64]
+Pieces = Iterator[tuple[Codes, Keys]]
+
+CODE = "code_"  # the column with the codes of model N is called code_N
+KEY_BITS = 32  # lower bits of a key: the place in its commit; above them, the commit's version
+FRAGMENT_BITS = 32  # a row's address: bits of the place in its fragment, below its number
+FRAGMENT_ROWS = 131_072  # at most: a piece of work for one worker of a refresh,
+FRAGMENT_NUMBERS = 2**24  # and numbers of their vectors: Lance may have a whole fragment in memory
+SMALL_FRAGMENT = 32_768  # rows: fragments of fewer are joined when there are many
+TIDY_AFTER = 64  # fragments or versions that are worth tidying up
+CACHE_BYTES = 2**24  # of what Lance remembers of files and versions; by itself it takes gigabytes
+SCAN_ROWS = 8192  # read at a time
+OLD_VERSIONS = timedelta(hours=1)  # are kept so long where readers leave no lease
+NOTE_SECONDS = 24 * 3600.0  # that a note of encoded codes is good for; Lance keeps files a week
+
+# The order in which to look for what is new, while another process writes. A label comes after its
+# item, so labels are looked at first, lest one be passed over whose item is not there yet; a model
+# comes before its codes, so models last. The learner's state is written before its change.
+NAMES = ("learner", "labels", "items", "models", "encoded")
+
+
+class Model(NamedTuple):
+    """A model that serves or has served."""
+
+    number: int
+    content: bytes
+    facts: dict[str, Any]
+
+    def hasher(self) -> OnlineHasher:
+        """The model itself."""
+        return OnlineHasher.from_bytes(self.content, place=f"model {self.number}")
+
+
+class NewItems(NamedTuple):
+    """Items as they are stored, in the order of their keys."""
+
+    keys: Keys
+    ids: NDArray[Any]
+    labels: list[Any]
+    codes: Codes | None
+
+
+class Batch(NamedTuple):
+    """Rows of items in the order of adding; what was not asked for is None."""
+
+    keys: Keys
+    vectors: Any  # array (n, d)
+    metadata: list[Any]
+    codes: Any  # array (n, bytes), by the model that serves; None while there is none
+
+
+class Journal:
+    """The datasets of one collection. It knows rows and versions, and nothing of searching.
+
+    ``lock`` is held by whoever touches the datasets: Lance cannot read them while another thread
+    changes them. Changes are made inside ``changing`` and ``storing``. If one fails after it was
+    stored, memory is not what is stored: ``is_stale`` says so until ``reload``, which the
+    collection sets, has read all anew.
+    """
+
+    def __init__(self, address: str, storage_options: dict[str, str] | None = None) -> None:
+        self.address, self.options = address, storage_options
+        self.folder = None if "://" in address else Path(address)
+        self.lock = threading.RLock()
+        self.read_only, self.is_stale, self.is_closed = True, True, False
+        self.reload: Callable[[], None] = lambda: None
+        self.settings: dict[str, Any] = {}
+        self._open: dict[str, lance.LanceDataset] = {}
+        self._held: WriterLock | ReaderLease | None = None
+        self._seen = (0, 0)  # the versions of items and labels that memory follows
+        self._learner_behind = False  # the last state that is stored waits for a change
+        self._untidy = False  # something that does not count is still stored
+        self._tidied: int | None = None  # how often there was something to tidy up
+        self._last_model = (0, 0)  # a version of models, and the greatest number in it
+        self._addresses = _Addresses()
+
+    def another(self) -> "Journal":
+        """Return the same datasets opened anew: for another thread, or for another version."""
+        other = Journal(self.address, self.options)
+        other._session, other._addresses = self._session, _Addresses(self._addresses)
+        return other
+
+    # ---------------------------------------------------------------------- create, open, close
+
+    def create(self, learner: bytes, settings: dict[str, Any], model: Model | None) -> None:
+        """Lay out an empty collection, which a model may serve already."""
+        pa = _pyarrow()
+        try:
+            if self.folder is not None:
+                self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(
+                f"{self.address}: cannot be made a folder ({error.strerror}); choose a path that "
+                "you may write to."
+            ) from error
+        self._hold(read_only=False)
+        try:
+            if self.find("learner") is not None:
+                raise InputError(
+                    f"{self.address}: there is a collection already; open it, or choose another "
+                    "path."
+                )
+            number, text = pa.int64(), pa.string()
+            empty = {
+                "labels": {"key": number, "label": text},
+                "models": {"number": number, "content": pa.large_binary(), "facts": text},
+                "encoded": {"model": number, "fragment": number, "result": text},
+            }
+            for name, fields in empty.items():
+                self._overwrite(name, pa.schema(fields).empty_table())
+            if model is not None:
+                self.append_model(model)
+            self.settings = settings
+            self._write_learner(learner, (0, self.version("labels")))
+        except BaseException:
+            self.release()
+            raise
+
+    def open(self, *, read_only: bool) -> None:
+        """Find the datasets, and take the lock of the writer or a lease of readers."""
+        if any(self.find(name) is None for name in NAMES if name != "items"):
+            raise FileError(
+                f"{self.address}: there is no collection here; make one with Collection.create or "
+                "`streamhash live create`."
+            )
+        self._hold(read_only=read_only)
+
+    def _hold(self, *, read_only: bool) -> None:
+        if self.folder is not None:
+            self._held = (ReaderLease if read_only else WriterLock)(self.folder)
+        self.read_only = read_only
+
+    def release(self) -> None:
+        """Let others write."""
+        if self._held is not None:
+            self._held.release()
+        self._held, self.read_only, self.is_closed = None, True, True
+
+    # -------------------------------------------------------------------- datasets and versions
+
+    @cached_property
+    def _session(self) -> Any:
+        """Lance's caches, for all datasets; every commit adds to them, until they are full."""
+        return _lance().Session(
+            index_cache_size_bytes=CACHE_BYTES, metadata_cache_size_bytes=CACHE_BYTES
+        )
+
+    def uri(self, name: str) -> str:
+        """Where a dataset is."""
+        return f"{self.address.rstrip('/')}/{name}.lance"
+
+    def find(self, name: str) -> "lance.LanceDataset | None":
+        """Return a dataset, None where there is none."""
+        if name not in self._open:
+            try:
+                self._open[name] = _lance().dataset(
+                    self.uri(name), storage_options=self.options, session=self._session
+                )
+            except (ValueError, OSError) as error:
+                if "not found" not in str(error).lower():
+                    raise FileError(f"{self.address}: cannot be opened ({error}).") from error
+                return None
+        return self._open[name]
+
+    def dataset(self, name: str) -> "lance.LanceDataset":
+        """Return a dataset that is there."""
+        found = self.find(name)
+        if found is None:
+            raise FileError(f"{self.uri(name)}: is missing; restore it from a copy.")
+        return found
+
+    def version(self, name: str) -> int:
+        """Return the version in use here; 0 where nothing was ever stored."""
+        found = self.find(name)
+        return 0 if found is None else int(found.version)
+
+    @property
+    def _versions(self) -> tuple[int, int]:
+        return self.version("items"), self.version("labels")
+
+    @property
+    def _latest(self) -> tuple[int, int]:
+        """The latest versions of items and labels, perhaps by another process."""
+        found = self.find("items"), self.find("labels")
+        first, second = (0 if each is None else int(each.latest_version) for each in found)
+        return first, second
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing was stored since ``load``, by another process."""
+        return self._seen == self._latest
+
+    def load(self) -> bytes:
+        """Turn to the latest versions; return the state of the learner that goes with them."""
+        for name in NAMES:
+            found = self.find(name)
+            if found is not None:
+                found.checkout_latest()  # type: ignore[no-untyped-call]
+        self._seen = self._versions
+        if isinstance(self._held, ReaderLease):
+            self._held.use(self._seen[0])
+        row, is_last = self._read_learner()
+        self.settings, self._learner_behind = json.loads(row["settings"]), not is_last
+        if self._tidied is None:
+            self._tidied = self._age
+        content: bytes = row["content"]
+        return content
+
+    def _read(self, name: str, **options: Any) -> "pa.Table":
+        """Read a table; Ctrl-C waits for its end, as Arrow would make another error of it."""
+        with uninterrupted():
+            return self.dataset(name).to_table(**options)
+
+    # ---------------------------------------------------------------------------------- changes
+
+    @contextmanager
+    def changing(self, verb: str) -> Iterator[None]:
+        """Let this thread alone make changes."""
+        with self.lock:
+            if self.read_only:
+                raise ReadOnlyError(
+                    f"Collection.{verb}: this collection is open to read only, or closed; open it "
+                    "with read_only=False."
+                )
+            if self.is_stale:
+                self.reload()
+            try:
+                yield
+            except InUseError:
+                self.read_only = self.is_stale = True  # from here on a reader like others
+                raise
+
+    @contextmanager
+    def storing(self, learner: bytes | None, *, items: int = 0, labels: int = 0) -> Iterator[None]:
+        """Store a state of the learner with a change, that the block commits and does in memory.
+
+        ``items`` and ``labels`` are by how many versions the block takes them on.
+        """
+        with uninterrupted():
+            before = self._versions
+            try:
+                if learner is None and self._learner_behind:
+                    learner = self._read_learner()[0]["content"]
+                if learner is not None:
+                    self._learner_behind = True
+                    self._write_learner(learner, (before[0] + items, before[1] + labels))
+                yield
+            except BaseException:
+                if self._latest != before:
+                    self.is_stale = True  # it was stored, and the failure came after
+                raise
+            self._learner_behind = False
+
+    def settle(self) -> None:
+        """See to it that the last learner state stored is the one that counts."""
+        if self._learner_behind:
+            with self.storing(None):
+                pass
+
+    def _append(self, name: str, table: "pa.Table") -> None:
+        """Commit rows, after those that are there."""
+        lance, dataset, rows = _lance(), self.find(name), _fragment_rows(table.schema)
+        if dataset is None:
+            with self.translate_errors(name):
+                lance.write_dataset(
+                    table, self.uri(name), storage_options=self.options, max_rows_per_file=rows
+                )
+                self.dataset(name)  # opened anew, with the caches that all of them share
+        elif self.folder is not None:
+            with self._committing(name):
+                self._open[name] = lance.write_dataset(
+                    table, dataset, mode="append", max_rows_per_file=rows
+                )
+        else:  # Lance puts an append on top of anybody's commit, but never a merge.
+            there = dataset.get_fragments()
+            first = 1 + max((fragment.fragment_id for fragment in there), default=-1)
+            merged = [fragment.metadata for fragment in there]
+            for i, new in enumerate(self._write_fragments(name, table, "append")):
+                described = {**new.to_json(), "id": first + i}
+                merged.append(lance.FragmentMetadata.from_json(json.dumps(described)))
+            self._commit(name, lance.LanceOperation.Merge(merged, dataset.lance_schema))
+
+    def _overwrite(self, name: str, table: "pa.Table") -> None:
+        """Commit rows in place of those that are there."""
+        if self.find(name) is None:
+            return self._append(name, table)
+        new = self._write_fragments(name, table, "overwrite")
+        return self._commit(name, _lance().LanceOperation.Overwrite(table.schema, new))
+
+    def _write_fragments(self, name: str, table: "pa.Table", mode: str) -> list[Any]:
+        from lance.fragment import write_fragments
+
+        with self.translate_errors(name):
+            fragments: list[Any] = write_fragments(
+                table,
+                self.dataset(name),
+                mode=mode,
+                max_rows_per_file=_fragment_rows(table.schema),
+                storage_options=self.options,
+            )
+        return fragments
+
+    def _commit(self, name: str, operation: Any) -> None:
+        """Commit an operation, if nobody has committed another meanwhile."""
+        dataset = self.dataset(name)
+        with self._committing(name):
+            self._open[name] = _lance().LanceDataset.commit(
+                dataset,
+                operation,
+                read_version=int(dataset.version),
+                max_retries=0,
+                storage_options=self.options,
+            )
+
+    @contextmanager
+    def _committing(self, name: str) -> Iterator[None]:
+        """Check that the block's commit came right after the version before it."""
+        before = self.version(name)
+        with self.translate_errors(name):
+            yield
+        if self.version(name) != before + 1:
+            raise self._in_use()
+
+    @contextmanager
+    def translate_errors(self, name: str) -> Iterator[None]:
+        """Say in plain words why Lance could not write."""
+        from lance.commit import CommitConflictError
+
+        try:
+            yield
+        except CommitConflictError as error:
+            raise self._in_use() from error
+        except StreamhashError:
+            raise
+        except OSError as error:
+            if "already exists" in str(error).lower():
+                raise self._in_use() from error
+            raise FileError(
+                f"{self.uri(name)}: cannot be written ({error}); make room or mend the access, "
+                "and call again."
+            ) from error
+
+    def _in_use(self) -> InUseError:
+        return InUseError(
+            f"{self.address}: another process has written to this collection meanwhile, so nothing "
+            "more is written from here; open it again."
+        )
+
+    # ------------------------------------------------------------------------------------ items
+
+    @property
+    def has_items(self) -> bool:
+        """Whether any item was ever stored."""
+        return self.find("items") is not None
+
+    @property
+    def id_kind(self) -> str | None:
+        """What ids are, "whole numbers" or "strings"; None before the first item."""
+        if not self.has_items:
+            return None
+        kind = str(self.dataset("items").schema.field("id").type)
+        return "strings" if kind == "string" else "whole numbers"
+
+    @property
+    def n_features(self) -> int | None:
+        """Length of the vectors; None before the first item."""
+        if not self.has_items:
+            return None
+        return int(self.dataset("items").schema.field("vector").type.list_size)
+
+    @property
+    def serving(self) -> int:
+        """The number of the model whose codes the items carry; 0 if none."""
+        return max(self._code_columns(), default=0) if self.has_items else self.last_model
+
+    def _code_columns(self) -> list[int]:
+        names = self.dataset("items").schema.names
+        return [int(name.removeprefix(CODE)) for name in names if name.startswith(CODE)]
+
+    def append_items(
+        self,
+        ids: NDArray[Any],
+        vectors: NDArray[Any],
+        labels: Sequence[Any],
+        metadata: Sequence[str | None],
+        codes: Codes | None,
+    ) -> Keys:
+        """Store new items, with codes of the model that serves if there is one; return keys."""
+        pa = _pyarrow()
+        keys: Keys = ((self.version("items") + 1) << KEY_BITS) + np.arange(len(ids))
+        columns = {
+            "key": pa.array(keys),
+            "id": pa.array(ids.tolist(), pa.string() if ids.dtype == object else pa.int64()),
+            "vector": vector_array(vectors),
+            "label": pa.array([to_json(label, "label") for label in labels], pa.string()),
+            "metadata": pa.array(metadata, pa.string()),
+        }
+        if codes is not None:
+            columns[f"{CODE}{self.serving}"] = code_array(codes)
+        self._append("items", pa.table(columns))
+        return keys
+
+    def delete_items(self, keys: Keys) -> None:
+        """Delete the items with these keys."""
+        if len(keys):
+            with self._committing("items"):
+                self.dataset("items").delete(self._among(keys))
+
+    def delete_replaced(self, keys: Keys) -> None:
+        """Delete items that do not count any more; if that fails, it is made up for later."""
+        try:
+            self.delete_items(keys)
+        except FileError as error:
+            logger.warning("replaced items are left to be deleted: %s", error)
+            self._untidy = True
+
+    def _among(self, keys: Keys) -> str:
+        """Say to Lance which items are meant: by their addresses, so that it need not scan."""
+        found = self._addresses.find(self.dataset("items"), keys).tolist()
+        return f"_rowaddr IN ({', '.join(map(str, found))})" if found else "false"
+
+    def keys(self) -> Keys:
+        """Return the keys of all items, ascending."""
+        keys = self._read("items", columns=["key"])["key"].to_numpy() if self.has_items else []
+        return np.sort(np.asarray(keys, np.int64))
+
+    def new_items(self, last_key: int) -> NewItems:
+        """Read the items with keys above ``last_key``; of those with one id, only the last."""
+        code = [f"{CODE}{self.serving}"] if self.serving else []
+        columns = ["key", "id", "label", *code]
+        table = self._read("items", columns=columns, filter=f"key > {last_key}").sort_by("key")
+        keys, ids = table["key"].to_numpy(), table["id"].to_pylist()
+        last = dict(zip(ids, keys.tolist(), strict=True))
+        if len(last) < len(ids):  # a process died between storing an item anew and deleting the old
+            table = table.filter(np.isin(keys, [*last.values()]))
+            keys, ids = table["key"].to_numpy(), table["id"].to_pylist()
+        return NewItems(
+            keys,
+            np.fromiter(ids, object if self.id_kind == "strings" else np.int64, len(ids)),
+            from_json(table["label"].to_pylist()),
+            codes_of(table[code[0]]) if code else None,
+        )
+
+    def items(self, keys: Keys, *, vectors: bool = True, codes: int = 0) -> Batch:
+        """Read items by their keys, in that order, those of them that there are."""
+        columns = ["key", "metadata", *(["vector"] if vectors else [])]
+        columns += [f"{CODE}{codes}"] if codes else []
+        table = self._read("items", columns=columns, filter=self._among(keys))
+        there = table["key"].to_numpy()
+        order = np.argsort(there)
+        order = order[np.searchsorted(there[order], keys[np.isin(keys, there)])]
+        texts = table["metadata"].to_pylist()
+        return Batch(
+            there[order],
+            vectors_of(table["vector"])[order] if vectors else None,
+            from_json([texts[i] for i in order.tolist()]),
+            codes_of(table[columns[-1]])[order] if codes else None,
+        )
+
+    def scan(self, keys: Keys, *, vectors: bool, codes: int, size: int) -> Iterator[Batch]:
+        """Go through the items with these keys as they are now, in their order.
+
+        Held by its version, as the items move on: the writer keeps what is still to be read.
+        """
+        version = self.version("items")
+        items = self.dataset("items").checkout_version(version)
+        lease = None if self.folder is None else ReaderLease(self.folder)
+        if lease is not None:
+            lease.use(version)
+        columns = ["key", "metadata", *(["vector"] if vectors else [])]
+        columns += [f"{CODE}{codes}"] if codes else []
+        return _scan(
+            items.to_batches(columns=columns, batch_size=size, scan_in_order=True), keys, lease
+        )
+
+    def read_codes(self, number: int, keys: Keys) -> Pieces:
+        """Read the codes of a model by keys, piece by piece."""
+        for column, here in self._read_column(f"{CODE}{number}", keys, SMALL_FRAGMENT):
+            yield codes_of(column), here
+
+    def read_vectors(self, keys: Keys) -> Iterator[tuple[NDArray[Any], Keys]]:
+        """Read vectors by keys, piece by piece."""
+        for column, here in self._read_column("vector", keys, SCAN_ROWS):
+            yield vectors_of(column), here
+
+    def _read_column(self, column: str, keys: Keys, rows: int) -> "Iterator[tuple[pa.Array, Keys]]":
+        wanted = np.sort(keys)
+        if not len(wanted):
+            return
+        between = f"key >= {wanted[0]} AND key <= {wanted[-1]}"
+        items = self.dataset("items")
+        for batch in items.to_batches(columns=["key", column], filter=between, batch_size=rows):
+            here = batch["key"].to_numpy()
+            hit = _is_among(here, wanted)
+            if hit.any():
+                yield batch.filter(hit)[column], here[hit]
+
+    # ----------------------------------------------------------------------------------- labels
+
+    @property
+    def fold(self) -> int:
+        """How often the labels were folded: written anew without those that no longer count."""
+        return int((self.dataset("labels").schema.metadata or {}).get(b"fold", 0))
+
+    def append_labels(self, keys: Keys, labels: Sequence[Any]) -> None:
+        """Store labels of items that are there."""
+        self._append("labels", _label_table(keys, [to_json(label, "label") for label in labels]))
+
+    def read_labels(self, start: int = 0) -> tuple[Keys, list[Any]]:
+        """Read labels that came after their items, from the ``start``-th on."""
+        table = self._read("labels", offset=start)
+        return table["key"].to_numpy(), from_json(table["label"].to_pylist())
+
+    def _fold_labels(self, live: Keys) -> None:
+        """Keep only the last label of each key that is there."""
+        table = self._read("labels")
+        last = dict(zip(table["key"].to_pylist(), table["label"].to_pylist(), strict=True))
+        kept = np.fromiter(last, np.int64, len(last))
+        kept = kept[np.isin(kept, live)]
+        table = _label_table(kept, [last[key] for key in kept.tolist()])
+        self._overwrite("labels", table.replace_schema_metadata({"fold": str(self.fold + 1)}))
+
+    # ----------------------------------------------------------------------- learner and models
+
+    def _write_learner(self, content: bytes, versions: tuple[int, int]) -> None:
+        """Store the learner as it is from these versions of items and labels on."""
+        pa = _pyarrow()
+        row = {
+            "items": pa.array([versions[0]], pa.int64()),
+            "labels": pa.array([versions[1]], pa.int64()),
+            "settings": pa.array([json.dumps(self.settings)]),
+            "content": pa.array([content], pa.large_binary()),
+        }
+        self._overwrite("learner", pa.table(row))
+
+    def _read_learner(self) -> tuple[dict[str, Any], bool]:
+        """Return the learner's row that goes with the items and labels, and if it is the last.
+
+        It is not the last where a process died between the learner and its change. A reader, who
+        only reports it, takes the last where the writer has forgotten the one that fits.
+        """
+        dataset = self.dataset("learner")
+        last = version = int(dataset.version)
+        first = row = self._read("learner").to_pylist()[0]
+        while row["items"] > self.version("items") or row["labels"] > self.version("labels"):
+            version -= 1
+            try:
+                row = dataset.checkout_version(version).to_table().to_pylist()[0]
+            except (OSError, ValueError) as error:
+                if self.read_only:
+                    return first, False
+                raise FileError(
+                    f"{self.uri('learner')}: no state goes with these items ({error}); restore it "
+                    "from a copy."
+                ) from error
+        return row, version == last
+
+    def append_model(self, model: Model) -> None:
+        """Store a model, before its codes."""
+        pa = _pyarrow()
+        row = {
+            "number": pa.array([model.number], pa.int64()),
+            "content": pa.array([model.content], pa.large_binary()),
+            "facts": pa.array([json.dumps(model.facts)]),
+        }
+        with uninterrupted():
+            self._append("models", pa.table(row))
+
+    def read_model(self, number: int) -> Model:
+        """Return a model."""
+        table = self._read("models", filter=f"number = {number}")
+        if len(table) != 1:
+            raise NotFoundError(
+                f"{self.uri('models')}: there is no model {number!r}; models() lists those there "
+                "are."
+            )
+        row = table.to_pylist()[0]
+        return Model(number, row["content"], json.loads(row["facts"]))
+
+    def models(self) -> list[tuple[int, dict[str, Any]]]:
+        """Return the number and the facts of every model, the oldest first."""
+        rows = self._read("models", columns=["number", "facts"]).to_pylist()
+        return sorted((row["number"], json.loads(row["facts"])) for row in rows)
+
+    @property
+    def last_model(self) -> int:
+        """The number of the newest model, 0 if there is none; read when models have changed."""
+        version = self.version("models")
+        if self._last_model[0] != version:
+            self._last_model = version, max((number for number, _ in self.models()), default=0)
+        return self._last_model[1]
+
+    @property
+    def pending(self) -> int | None:
+        """The number of the model of a refresh that was interrupted, or that runs."""
+        last = self.last_model
+        return last if last > self.serving else None
+
+    # -------------------------------------------------------------------- encoding a new column
+
+    def append_encoded(self, number: int, results: dict[int, dict[str, Any]]) -> None:
+        """Take note of fragments that were encoded with a model."""
+        pa = _pyarrow()
+        columns = {
+            "model": pa.array([number] * len(results), pa.int64()),
+            "fragment": pa.array([*results], pa.int64()),
+            "result": pa.array([json.dumps(result) for result in results.values()]),
+        }
+        with uninterrupted():
+            self._append("encoded", pa.table(columns))
+
+    def read_encoded(self, number: int) -> dict[int, dict[str, Any]]:
+        """Return what was noted of a model's fragments, not long ago."""
+        rows = self._read("encoded", filter=f"model = {number}").to_pylist()
+        results = {row["fragment"]: json.loads(row["result"]) for row in rows}
+        since = time.time() - NOTE_SECONDS
+        return {fragment: result for fragment, result in results.items() if result["made"] > since}
+
+    def fragments(self) -> list[Any]:
+        """Return the fragments of the items."""
+        return [*self.dataset("items").get_fragments()] if self.has_items else []
+
+    def commit_codes(
+        self, number: int, n_bytes: int, results: dict[int, dict[str, Any]], schema: Any
+    ) -> None:
+        """Make the encoded fragments the codes that serve, in one commit."""
+        lance, pa, merged = _lance(), _pyarrow(), []
+        for fragment in self.fragments():
+            now = fragment.metadata.to_json()
+            there = {file["path"] for file in now["files"]}
+            new = results[fragment.fragment_id]["fragment"]["files"]
+            # Rows may have been deleted since it was encoded: all else is taken as it is now.
+            now["files"] += [file for file in new if file["path"] not in there]
+            merged.append(lance.FragmentMetadata.from_json(json.dumps(now)))
+        if merged:
+            self._commit("items", lance.LanceOperation.Merge(merged, schema))
+        else:
+            column = pa.field(f"{CODE}{number}", pa.binary(n_bytes))
+            with self._committing("items"):
+                self.dataset("items").add_columns(pa.schema([column]))
+
+    # ------------------------------------------------------------------------------- tidying up
+
+    def mend(self, keys: Keys) -> None:
+        """Delete what is stored and does not count: old codes, and all items but these keys.
+
+        What cannot be done now is done later.
+        """
+        try:
+            with uninterrupted():
+                self.settle()
+                if self.has_items:
+                    self._drop_old_codes()
+                    self.delete_items(absent(self.keys(), keys))
+            self._untidy = False
+        except FileError as error:
+            logger.warning("something is left to tidy up: %s", error)
+            self._untidy = True
+
+    def _drop_old_codes(self) -> None:
+        """Drop the codes of all models but the one that serves, and notes of refreshes gone by."""
+        old = [f"{CODE}{number}" for number in self._code_columns() if number != self.serving]
+        if old:
+            with self._committing("items"):
+                self.dataset("items").drop_columns(old)
+        notes = self.dataset("encoded")
+        if notes.count_rows(filter=f"model <= {self.serving}"):
+            self._overwrite("encoded", notes.schema.empty_table())
+
+    @property
+    def _age(self) -> int:
+        """How many times there was something to tidy up."""
+        return sum(map(self.version, ("items", "labels", "learner"))) // TIDY_AFTER
+
+    def tidy(self, live: Callable[[], Keys]) -> None:
+        """Join small fragments, fold labels and delete old versions, now and then."""
+        with self.lock:
+            if self.read_only or self.is_stale:
+                return
+            if self._untidy:
+                self.mend(live())
+            if self._untidy or self._age == self._tidied:
+                return
+            self._tidied = self._age
+            pending = self.pending is not None
+            try:
+                with uninterrupted():
+                    self.settle()
+                    # Joining fragments undoes what an interrupted refresh has encoded of them.
+                    self.join_fragments("items", 16 * TIDY_AFTER if pending else TIDY_AFTER)
+                    self.join_fragments("models", TIDY_AFTER)
+                    keys = live()
+                    if self.dataset("labels").count_rows() > 2 * len(keys) + TIDY_AFTER:
+                        self._fold_labels(keys)
+                    else:
+                        self.join_fragments("labels", TIDY_AFTER)
+                    self._forget_old_versions(all_files=not pending)
+            except FileError as error:
+                logger.warning("tidying up failed: %s", error)
+
+    def join_fragments(self, name: str, many: int) -> None:
+        """Join small fragments if there are many, and leave out rows that were deleted."""
+        dataset = self.find(name)
+        if dataset is None:
+            return
+        fragments = dataset.get_fragments()
+        dead = sum(fragment.num_deletions for fragment in fragments)
+        if len(fragments) > many or dead > max(dataset.count_rows(), SMALL_FRAGMENT):
+            rows = min(SMALL_FRAGMENT, _fragment_rows(dataset.schema))
+            with uninterrupted(), self.translate_errors(name):
+                dataset.optimize.compact_files(target_rows_per_fragment=rows)
+
+    def _forget_old_versions(self, *, all_files: bool) -> None:
+        """Delete versions that nobody uses: that no reader has a lease of, or older than an hour.
+
+        With ``all_files``, those that belong to no version, too; they may be from a process that
+        died, or from a refresh that goes on.
+        """
+        for name in NAMES:
+            dataset = self.find(name)
+            if dataset is None:
+                continue
+            with self.translate_errors(name):
+                if self.folder is None:
+                    dataset.cleanup_old_versions(OLD_VERSIONS)
+                    continue
+                old = sorted(int(each["version"]) for each in dataset.versions())[:-3]
+                if name == "items":
+                    oldest = oldest_lease(self.folder, self.version("items"))
+                    old = [version for version in old if version < oldest]
+                if old:
+                    dataset.cleanup_old_versions(versions=old, delete_unverified=all_files)
+
+    def disk_bytes(self) -> int | None:
+        """Return the size of the files, where they are local."""
+        if self.folder is None:
+            return None
+        total = 0
+        for path in self.folder.rglob("*"):
+            try:
+                total += path.stat().st_size if path.is_file() else 0
+            except FileNotFoundError:  # deleted by the writer meanwhile
+                continue
+        return total
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Put off Ctrl-C to the end of the block, which stores something and follows in memory.
+
+    Lance would leave a commit half waited for: it may come to pass afterwards.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is None:
+        yield
+        return
+    came = []
+    signal.signal(signal.SIGINT, lambda *_: came.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
+
+
+# --------------------------------------------------------------------------- addresses of rows
+
+
+class _Rows(NamedTuple):
+    """The rows of one fragment, in the order of their keys."""
+
+    keys: Keys
+    first: int  # the address of the first
+    gaps: Keys | None  # from the first to each row; None where these are 0, 1, 2, ...
+
+
+class _Addresses:
+    """Where items lie in their dataset, so that a few of them are read without looking at all.
+
+    Lance finds a row at once by its address: the number of its fragment, and its place in it.
+    Neither changes as long as there is the fragment; only joining fragments gives their rows other
+    addresses. So the keys of a fragment are read once, and known from then on, by the name of its
+    first file: a number may come again where the last fragment was deleted, a file never does.
+    """
+
+    def __init__(self, known: "_Addresses | None" = None) -> None:
+        self._version = 0
+        self._fragments: dict[str, _Rows] = {} if known is None else known._fragments
+        self._rows: list[_Rows] = []
+        self._ends = np.empty((2, 0), np.int64)  # the first and the last key of each
+
+    def find(self, dataset: "lance.LanceDataset", keys: Keys) -> Keys:
+        """Return the addresses of those keys that are there."""
+        if dataset.version != self._version:
+            self._update(dataset)
+        keys, found = np.sort(keys), [np.empty(0, np.int64)]
+        starts = np.searchsorted(keys, self._ends[0])
+        stops = np.searchsorted(keys, self._ends[1], side="right")
+        for number in np.flatnonzero(starts < stops).tolist():
+            rows, wanted = self._rows[number], keys[starts[number] : stops[number]]
+            at = np.searchsorted(rows.keys, wanted)
+            at = at[rows.keys[at] == wanted]
+            found.append(rows.first + (at if rows.gaps is None else rows.gaps[at]))
+        return np.concatenate(found)
+
+    def _update(self, dataset: "lance.LanceDataset") -> None:
+        there = {fragment.data_files()[0].path: fragment for fragment in dataset.get_fragments()}
+        known = {name: rows for name, rows in self._fragments.items() if name in there}
+        new = {name: fragment for name, fragment in there.items() if name not in known}
+        if new:
+            known |= _read_addresses(dataset, new)
+        self._fragments = known  # not changed in place: others may go on from it
+        self._rows = [*known.values()]
+        ends = [(rows.keys[0], rows.keys[-1]) for rows in self._rows]
+        self._ends = np.array(ends, np.int64).reshape(-1, 2).T
+        self._version = int(dataset.version)
+
+
+def _read_addresses(dataset: "lance.LanceDataset", fragments: dict[str, Any]) -> dict[str, _Rows]:
+    """Read the keys of fragments; those in which no item is left are not there again."""
+    scanner = dataset.scanner(
+        columns=["key"], fragments=[*fragments.values()], with_row_address=True
+    )
+    with uninterrupted():
+        table = scanner.to_table()
+    keys, addresses = table["key"].to_numpy(), table["_rowaddr"].to_numpy().astype(np.int64)
+    number = addresses >> FRAGMENT_BITS
+    order = np.lexsort((keys, number))
+    keys, addresses, number = keys[order], addresses[order], number[order]
+    found = {}
+    for name, fragment in fragments.items():
+        start, stop = np.searchsorted(number, [fragment.fragment_id, fragment.fragment_id + 1])
+        if start < stop:
+            first = int(addresses[start])
+            gaps = addresses[start:stop] - first
+            dense = np.array_equal(gaps, np.arange(len(gaps)))
+            found[name] = _Rows(keys[start:stop].copy(), first, None if dense else gaps)
+    return found
+
+
+# ------------------------------------------------------------------- as Arrow has it, and back
+
+
+def _scan(batches: Any, keys: Keys, lease: ReaderLease | None) -> Iterator[Batch]:
+    """Turn batches of rows into those of the items with these keys."""
+    try:
+        for part in batches:
+            # Others were replaced, and wait to be deleted.
+            part = part.filter(_is_among(part["key"].to_numpy(), keys))
+            names = part.schema.names
+            if len(part):
+                yield Batch(
+                    part["key"].to_numpy(),
+                    vectors_of(part["vector"]) if "vector" in names else None,
+                    from_json(part["metadata"].to_pylist()),
+                    codes_of(part[names[-1]]) if names[-1].startswith(CODE) else None,
+                )
+    finally:
+        if lease is not None:
+            lease.release()
+
+
+def _is_among(keys: Keys, wanted: Keys) -> NDArray[np.bool_]:
+    """Tell which keys are wanted; those are ascending, and at least one."""
+    found: NDArray[np.bool_] = (
+        wanted[np.minimum(np.searchsorted(wanted, keys), len(wanted) - 1)] == keys
+    )
+    return found
+
+
+def absent(keys: Keys, others: Keys) -> Keys:
+    """Return the keys, ascending, that are not among others; quickly where those begin with all."""
+    if np.array_equal(keys, others[: len(keys)]):
+        return keys[:0]
+    return np.setdiff1d(keys, others, assume_unique=True)
+
+
+def code_array(codes: Codes) -> "pa.Array":
+    """Return codes (n, bytes) as a column."""
+    pa = _pyarrow()
+    content = pa.py_buffer(np.ascontiguousarray(codes))
+    return pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(codes.shape[1]), len(codes), [None, content]
+    )
+
+
+def codes_of(column: Any) -> Codes:
+    """Undo ``code_array``, of a column without gaps."""
+    width = column.type.byte_width
+    parts = [np.empty((0, width), np.uint8)]
+    for chunk in getattr(column, "chunks", [column]):
+        if chunk.null_count:
+            raise FileError("items without a code: the collection is damaged; refresh it.")
+        content = np.frombuffer(chunk.buffers()[1], np.uint8)
+        parts.append(content.reshape(-1, width)[chunk.offset : chunk.offset + len(chunk)])
+    return np.concatenate(parts)
+
+
+def vector_array(vectors: NDArray[Any]) -> "pa.Array":
+    """Return vectors (n, d) of float16 or float32 as a column."""
+    pa = _pyarrow()
+    flat = pa.array(np.ascontiguousarray(vectors).ravel())
+    return pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
+
+
+def vectors_of(column: Any) -> NDArray[Any]:
+    """Undo ``vector_array``."""
+    column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+    flat = column.flatten().to_numpy(zero_copy_only=False)
+    return np.asarray(flat).reshape(-1, column.type.list_size)
+
+
+def to_json(value: Any, place: str) -> str | None:
+    """Return JSON, None for None."""
+    if value is None:
+        return None
+    try:
+        return json.dumps(value, allow_nan=False, ensure_ascii=False, sort_keys=True)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{place}: metadata {value!r} is not JSON ({error}); pass dicts of plain values."
+        ) from error
+
+
+def from_json(texts: Sequence[str | None]) -> list[Any]:
+    """Undo ``to_json``; of equal texts only one is read."""
+    known: dict[str | None, Any] = {None: None}
+    for text in texts:
+        if text not in known:
+            known[text] = json.loads(text)  # type: ignore[arg-type]
+    return [known[text] for text in texts]
+
+
+def _label_table(keys: Keys, labels: Sequence[str | None]) -> "pa.Table":
+    pa = _pyarrow()
+    return pa.table({"key": pa.array(keys, pa.int64()), "label": pa.array(labels, pa.string())})
+
+
+def _fragment_rows(schema: "pa.Schema") -> int:
+    """Return how many rows a fragment may have."""
+    if "vector" not in schema.names:
+        return FRAGMENT_ROWS
+    width = int(schema.field("vector").type.list_size)
+    return max(1024, min(FRAGMENT_ROWS, FRAGMENT_NUMBERS // width))
+
+
+def _lance() -> Any:
+    """Return Lance, or say how to get it."""
+    try:
+        import lance
+    except ImportError as error:
+        raise MissingPartError(
+            'a collection needs Lance: pip install "streamhash[live]".'
+        ) from error
+    return lance
+
+
+def _pyarrow() -> Any:
+    """Return pyarrow, which Lance brings along."""
+    _lance()
+    import pyarrow
+
+    return pyarrow

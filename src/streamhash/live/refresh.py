@@ -1,0 +1,439 @@
+"""A refresh: from the model that serves to what has been learned, while searches and adds go on.
+
+1. Under the lock of writers, the learner is stored as the next model.
+2. Without it, fragment after fragment is encoded, in small memory and by any executor; what is done
+   is noted, so that a refresh that was interrupted goes on from there. A worker gets an address and
+   a number, reads the vectors itself, and writes the new column beside the data that is there.
+3. Under the lock again, the fragments that came meanwhile are encoded, one commit makes the new
+   column the one that serves, and a new moment takes the place of the old in the view.
+   Codes that are searched in Milvus are sent there by whoever encodes them, to a table beside the
+   one that serves, and must all be there before the commit.
+4. The old column is dropped; searches have nothing to do with it any more.
+"""
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, as_completed
+from typing import Any
+
+import numpy as np
+
+from streamhash.base import OnlineHasher
+from streamhash.codes import Codes, code_bytes, unpack
+from streamhash.errors import InputError, UnreachableError
+from streamhash.live.backends import Backend
+from streamhash.live.journal import (
+    CODE,
+    TIDY_AFTER,
+    Journal,
+    Keys,
+    Model,
+    code_array,
+    codes_of,
+    uninterrupted,
+    vectors_of,
+)
+from streamhash.live.learner import Learner
+from streamhash.live.view import View
+from streamhash.refresh import RefreshPolicy
+
+__all__ = ["Progress", "Refresher", "encode_fragment"]
+
+logger = logging.getLogger(__name__)
+
+LEFT_FOR_THE_END = 4096  # items that may be encoded while writers wait
+PASSES = 5  # at most, over what came meanwhile, before writers have to wait
+NOTE_SECONDS = 2.0  # between notes of what is done
+ENCODED_NUMBERS = 2**19  # of vectors that are encoded at a time; Lance reads ahead
+GUESSED_SECONDS = 1e-6  # an item and feature of the first refresh, before one was measured
+
+Progress = Callable[[int, int], None]  # items encoded so far, and in all
+Result = dict[str, Any]  # fragment: its metadata; rows; flips, bit by bit; when it was made
+Send = Callable[[Keys, Codes], None]  # takes codes to a backend
+BackendAddress = tuple[str | None, dict[str, Any] | None]  # and options
+
+
+class Refresher:
+    """Makes what has been learned the model that serves: when it is asked to, and when it is due.
+
+    By hand, a refresh learns first what waits; by itself it leaves that, so that what is learned
+    does not depend on the size of the pieces in which items come.
+    """
+
+    def __init__(self, journal: Journal, view: View, learner: Learner, *, background: bool) -> None:
+        self._journal, self._view, self._learner = journal, view, learner
+        self._background = background
+        self._running = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._progress = (0, 0)  # of the running refresh, or the last: items encoded, and in all
+        self.error: BaseException | None = None
+        self.encoded_items = 0  # by refreshes of this object, all together
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a refresh runs."""
+        return self._running.locked()
+
+    @property
+    def policy(self) -> RefreshPolicy:
+        """When to refresh by itself."""
+        return RefreshPolicy.parse(self._journal.settings["refresh"], place="Collection.open")
+
+    def is_due(self) -> bool:
+        """Whether to refresh now, by the policy."""
+        with self._journal.lock:
+            moment, learner = self._view.now, self._learner
+            if moment.model is None or not learner.is_ready:
+                return learner.is_ready
+            if self._journal.pending is not None:
+                return self.policy != RefreshPolicy()
+            last = learner.monitor_.last_refresh
+            since = learner.n_learned_ - (0 if last is None else last["learned"])
+            return self.policy.is_due(since, learner.missed_, len(moment.directory))
+
+    def run_if_due(self) -> None:
+        """Refresh, perhaps in the background; what was added is added, even if that fails."""
+        if self.is_running or not self.is_due():
+            return
+        if self._background and self._view.now.model is not None:
+            self._thread = threading.Thread(target=self._run_quietly, daemon=True)
+            self._thread.start()
+        else:
+            self._run_quietly()
+
+    def _run_quietly(self) -> None:
+        try:
+            self.run(by_hand=False)
+        except Exception as error:  # noqa: BLE001  raised by wait and close, said by status
+            logger.warning("a refresh failed, and will be tried again: %s", error)
+            self.error = error
+
+    def wait(self) -> None:
+        """Wait for a refresh that runs in the background; raise the error it met, if any."""
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+
+    def stop(self) -> None:
+        """Let a running refresh end, and others write."""
+        with self._running, self._journal.lock:
+            self._journal.release()
+
+    def run(
+        self,
+        executor: Executor | None = None,
+        progress: Progress | None = None,
+        *,
+        by_hand: bool = True,
+    ) -> bool:
+        """Refresh now; return whether the serving model changed."""
+        journal, view = self._journal, self._view
+        with self._running:
+            start = time.monotonic()
+            with journal.changing("refresh"):
+                model = self._begin(by_hand)
+                if model is None:
+                    self.error = None
+                    return False
+                work = _Work(
+                    journal, model, journal.read_encoded(model.number), self._report(progress)
+                )
+            backend = view.prepare(model.number, work.hasher.n_bits)
+            work.encode(executor, (view.address, view.options))
+            # Workers have sent what they made to the backend; this checks it, before writers wait.
+            work.fill(backend, view)
+            with journal.changing("refresh"):
+                work.fill(backend, view)
+                self._finish(work, start)
+            view.drop_replaced()
+            with journal.changing("refresh"):
+                journal.mend(view.keys())
+            self.error = None
+        return True
+
+    def _report(self, progress: Progress | None) -> Callable[[int], None]:
+        """Return what takes note of the items encoded so far."""
+
+        def report(done: int) -> None:
+            self._progress = done, max(done, len(self._view.now.directory))
+            if progress is not None:
+                progress(*self._progress)
+
+        return report
+
+    def _begin(self, by_hand: bool) -> Model | None:
+        """Return the model to change to: the one an interrupted refresh had, or the learner now."""
+        journal, learner, moment = self._journal, self._learner, self._view.now
+        if journal.pending is not None:
+            return journal.read_model(journal.pending)
+        if learner.n_waiting and by_hand:
+            twin = learner.copy()
+            twin.learn_waiting()
+            with learner.storing(journal, twin):
+                pass
+        if not learner.is_ready:
+            raise InputError(
+                "Collection.refresh: nothing has been learned yet; add labelled items first."
+            )
+        content = learner.hasher_.to_bytes()
+        if moment.model is not None and content == moment.model.to_bytes():
+            return None
+        journal.settle()
+        journal.join_fragments("items", TIDY_AFTER)
+        model = Model(
+            moment.number + 1,
+            content,
+            {
+                "made": time.time(),
+                "learned": learner.n_learned_,
+                "items": len(moment.directory),
+                "gain": None if moment.model is None else learner.gain_,
+            },
+        )
+        journal.append_model(model)
+        return model
+
+    def _finish(self, work: "_Work", start: float) -> None:
+        """Encode what is left, commit all, and change to it in memory."""
+        journal, view, model = self._journal, self._view, work.model
+        results, schema = work.encode_rest()
+        rows = sum(result["rows"] for result in results.values())
+        flips = np.sum([result["flips"] for result in results.values()], axis=0) / max(rows, 1)
+        event = {
+            "model": model.number,
+            "time": time.time(),
+            "learned": model.facts["learned"],
+            "labelled": view.now.directory.n_labelled,
+            "items": rows,
+            "seconds": time.monotonic() - start,
+            "gain": model.facts["gain"],
+        }
+        twin = self._learner.copy()
+        twin.served(event, flips if model.number > 1 and rows else None)
+        with self._learner.storing(journal, twin, items=1):
+            journal.commit_codes(model.number, code_bytes(work.hasher.n_bits), results, schema)
+            view.advance()
+        self.encoded_items += rows - work.n_resumed
+        work.show()
+
+    def status(self, n_features: int | None) -> dict[str, Any]:
+        """Return how it stands with refreshes, as plain values."""
+        learner, n_items, policy = self._learner, len(self._view.now.directory), self.policy
+        last, running = learner.monitor_.last_refresh, self.is_running
+        seconds = GUESSED_SECONDS * (n_features or 0)
+        if last is not None and last["items"] >= 1000:  # as long an item as the last one took
+            seconds = last["seconds"] / last["items"]
+        worth = learner.missed_ / (policy.price * n_items) if policy.price and n_items else None
+        progress = dict(zip(("done", "total"), self._progress, strict=True))
+        return {
+            "policy": str(policy),
+            "due": self.is_due(),
+            "running": running,
+            "progress": progress if running else None,
+            "interrupted": self._journal.pending is not None,
+            "gain": None if self._view.now.model is None else learner.gain_,
+            "missed": learner.missed_,
+            "worth": worth,  # in parts of what it costs: from 1 on it is due
+            "cost_items": n_items,
+            "cost_seconds": n_items * seconds,
+            "error": None if self.error is None else str(self.error),
+        }
+
+
+class _Work:
+    """The fragments that one refresh encodes, and what is done of them."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        model: Model,
+        results: dict[int, Result],
+        report: Callable[[int], None],
+    ) -> None:
+        self._journal, self.model, self.hasher = journal, model, model.hasher()
+        self._results, self._report = results, report
+        self._unnoted: dict[int, Result] = {}
+        self._noted_at, self._shown = time.monotonic(), 0
+        self.n_resumed = sum(result["rows"] for result in results.values())
+
+    def encode(self, executor: Executor | None, backend: BackendAddress) -> None:
+        """Encode the fragments that are there, until few items are left."""
+        for _ in range(PASSES):
+            with self._journal.lock:
+                version = self._journal.version("items")
+                rows = {each.fragment_id: int(each.count_rows()) for each in self._left()}
+            # The smallest is left for the end: encoding it there tells the new schema.
+            fragments = sorted(rows, key=lambda fragment: -rows[fragment])[:-1]
+            if sum(rows.values()) <= LEFT_FOR_THE_END or not fragments:
+                break
+            try:
+                encode_fragments(
+                    self._journal,
+                    version,
+                    self.model.number,
+                    fragments,
+                    executor,
+                    self._done,
+                    backend,
+                )
+            finally:
+                self._note()
+
+    def encode_rest(self) -> tuple[dict[int, Result], Any]:
+        """Encode the rest; return the results of all fragments, and the schema with new codes."""
+        fragments, schema = self._journal.fragments(), None
+        smallest = sorted(fragments, key=lambda each: each.count_rows())[:1]
+        with self._journal.translate_errors("items"):
+            for fragment in self._left() or smallest:
+                result, schema = _encode(fragment, self.model.number, self.hasher)
+                self._results[fragment.fragment_id] = result
+        return {each.fragment_id: self._results[each.fragment_id] for each in fragments}, schema
+
+    def _left(self) -> list[Any]:
+        """The fragments that have no result; another may have had their number before."""
+        done = {number: _first_file(each["fragment"]) for number, each in self._results.items()}
+        return [
+            each
+            for each in self._journal.fragments()
+            if done.get(each.fragment_id) != _first_file(each.metadata.to_json())
+        ]
+
+    def _done(self, fragment: int, result: Result) -> None:
+        self._results[fragment] = self._unnoted[fragment] = result
+        if time.monotonic() - self._noted_at > NOTE_SECONDS:
+            self._note()
+        self.show()
+
+    def _note(self) -> None:
+        """Store what is done, for the case that this refresh is interrupted."""
+        if self._unnoted:
+            with self._journal.changing("refresh"):
+                self._journal.append_encoded(self.model.number, self._unnoted)
+        self._unnoted, self._noted_at = {}, time.monotonic()
+
+    def show(self) -> None:
+        """Tell how far it is; items that are deleted meanwhile do not set it back."""
+        done = sum(result["rows"] for result in self._results.values())
+        self._shown = max(self._shown, done)
+        self._report(self._shown)
+
+    def fill(self, backend: Backend | None, view: View) -> None:
+        """Let a backend elsewhere hold the new codes of all items, encoding what it lacks."""
+        if backend is not None:
+            backend.fill(view.keys(), self._encoded)
+
+    def _encoded(self, keys: Keys) -> Iterator[tuple[Codes, Keys]]:
+        journal = self._journal.another()  # others may write meanwhile
+        for vectors, here in journal.read_vectors(keys):
+            yield self.hasher.transform(vectors), here
+
+
+def encode_fragments(
+    journal: Journal,
+    version: int,
+    number: int,
+    fragments: Iterable[int],
+    executor: Executor | None,
+    done: Callable[[int, Result], None],
+    backend: BackendAddress,
+) -> None:
+    """Encode fragments of a version of items, calling ``done`` with each as it is ready."""
+    if executor is None:  # by datasets of its own, as others may be changing those of the journal
+        encode = _encoder(journal.another(), version, number, backend)
+        for fragment in fragments:
+            done(fragment, encode(fragment))
+        return
+    work = (journal.address, journal.options, version, number, backend)
+    tasks: dict[Future[Result], int] = {
+        executor.submit(encode_fragment, *work, fragment): fragment for fragment in fragments
+    }
+    try:
+        for task in as_completed(tasks):
+            done(tasks[task], task.result())
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def encode_fragment(address: str, options: dict[str, str] | None, *work: Any) -> Result:
+    """Write the codes of one fragment's items by a model, as a new column; return what it is."""
+    *opened, fragment = work
+    return _encoder(Journal(address, options), *opened)(fragment)
+
+
+def _encoder(
+    journal: Journal, version: int, number: int, backend: BackendAddress
+) -> Callable[[int], Result]:
+    """Return what encodes fragments of a version of items with a model, by their numbers."""
+    hasher, send = journal.read_model(number).hasher(), None
+    items = journal.dataset("items").checkout_version(version)
+    address, options = backend
+    if address is not None:
+        from streamhash.live.backends.milvus import Server
+
+        send = Server(address, options).table(number, hasher.n_bits).put
+
+    def encode(fragment: int) -> Result:
+        with journal.translate_errors("items"):
+            return _encode(items.get_fragment(fragment), number, hasher, send)[0]
+
+    return encode
+
+
+def _encode(
+    fragment: Any, number: int, hasher: OnlineHasher, send: Send | None = None
+) -> tuple[Result, Any]:
+    """Encode a fragment; return the result, and the schema with the new column.
+
+    Codes are given to ``send``, with their keys, as they are made.
+    """
+    import pyarrow as pa
+    from lance import batch_udf
+
+    old = [name for name in fragment.schema.names if name.startswith(CODE)]
+    old = sorted(old, key=lambda name: int(name.removeprefix(CODE)))[-1:]
+    flips = np.zeros(hasher.n_bits, np.int64)
+    away: list[UnreachableError] = []
+
+    # With its schema told, Lance calls it once for each batch, and not before to see what comes.
+    @batch_udf(pa.schema([(f"{CODE}{number}", pa.binary(code_bytes(hasher.n_bits)))]))
+    def encode(batch: pa.RecordBatch) -> pa.RecordBatch:
+        codes = hasher.transform(vectors_of(batch["vector"]))
+        if old:
+            changed = unpack(codes ^ codes_of(batch[old[0]]), hasher.n_bits)
+            flips[:] += changed.sum(axis=0, dtype=np.int64)
+        if send is not None:
+            try:
+                send(batch["key"].to_numpy(), codes)
+            except UnreachableError as error:
+                away.append(error)
+                raise
+        return pa.record_batch([code_array(codes)], [f"{CODE}{number}"])
+
+    rows = max(256, ENCODED_NUMBERS // fragment.schema.field("vector").type.list_size)
+    try:
+        with uninterrupted():  # Ctrl-C inside would come out as an error of Lance's
+            metadata, schema = fragment.merge_columns(encode, ["key", "vector", *old], rows)
+    except ValueError:  # what Lance makes of any error
+        if away:
+            raise away[0] from None
+        raise
+    described = metadata.to_json()
+    result = {
+        "fragment": json.loads(described) if isinstance(described, str) else described,
+        "model": number,
+        "rows": int(fragment.count_rows()),
+        "flips": flips.tolist(),
+        "made": time.time(),
+    }
+    return result, schema
+
+
+def _first_file(fragment: dict[str, Any]) -> str:
+    """The name by which a fragment is known: its number may have been another's before."""
+    return str(fragment["files"][0]["path"])
