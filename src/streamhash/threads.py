@@ -73,7 +73,7 @@ def run_blocks(work: Callable[[Block], Result], blocks: Iterable[Block]) -> list
     return list(_pool(threads).map(work, todo))
 
 
-class _BlasLimit:
+class _SingleThreadedBlas:
     """BLAS at one thread while anyone needs it: the first to enter sets it, the last restores."""
 
     def __init__(self) -> None:
@@ -81,17 +81,20 @@ class _BlasLimit:
         self._users = 0
         self._limit: Any = None
 
-    def enter(self) -> None:
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Keep NumPy's BLAS to one thread inside the block (safe to nest and to share)."""
         with self._lock:
             if self._users == 0:
                 self._limit = _controller().limit(limits=1, user_api="blas")
             self._users += 1
-
-    def leave(self) -> None:
-        with self._lock:
-            self._users -= 1
-            if self._users == 0:
-                self._limit.restore_original_limits()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if self._users == 0:
+                    self._limit.restore_original_limits()
 
 
 @cache
@@ -99,14 +102,4 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-_blas = _BlasLimit()
-
-
-@contextmanager
-def single_threaded_blas() -> Iterator[None]:
-    """Keep NumPy's BLAS to one thread inside the block (safe to nest and to share)."""
-    _blas.enter()
-    try:
-        yield
-    finally:
-        _blas.leave()
+single_threaded_blas = _SingleThreadedBlas()

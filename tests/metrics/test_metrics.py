@@ -247,6 +247,13 @@ def test_evaluate_in_expectation_agrees_with_each_metric_alone():
     assert together != pytest.approx(evaluate(*case, normalizer="min"))
 
 
+def test_evaluate_in_expectation_needs_no_normalizer():
+    case = random_case(3, n_items=1200)
+    found = evaluate(*case, ties="expected")
+    assert found == evaluate(*case, ties="expected", normalizer="min")
+    assert found["map@1000"] == mean_average_precision(*case, top=1000, ties="expected")
+
+
 def test_asking_twice_gives_the_same_answer():
     case = random_case(4)
     retrieval = Retrieval(*case)
@@ -517,7 +524,7 @@ def test_bad_curves_are_refused(arguments, message):
             "precision_within_radius: empty='nan' must be one of 'drop', 'zero'.",
         ),
         (
-            lambda: mean_average_precision(*HAND, top=2, ties="expected"),
+            lambda: mean_average_precision(*HAND, top=2, ties="expected", normalizer="retrieved"),
             "mean_average_precision: ties='expected' with normalizer='retrieved' has no closed "
             "form, as the number of relevant items within top=2 depends on the order of ties; "
             "pass normalizer='min' or 'total', or ties='index'.",

@@ -5,10 +5,10 @@ one of them. Every metric here comes from a ranking of the database by Hamming d
 are those of the online hashing papers; ``docs/evaluation.md`` lists every convention.
 """
 
-from streamhash.metrics.curves import area_under_curve
 from streamhash.metrics.retrieval import Retrieval
 from streamhash.metrics.scores import (
     RANKS,
+    area_under_curve,
     evaluate,
     mean_average_precision,
     precision_at_ranks,

@@ -6,16 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streamhash.codes import check_codes
+from streamhash.codes import check_codes, to_words
 from streamhash.errors import InputError
-from streamhash.kernels.hamming.ranking import (
-    Side,
-    count_by_distance,
-    count_within,
-    walk,
-    walk_top,
-)
-from streamhash.metrics.similarity import encode
+from streamhash.kernels.hamming import ranking
+from streamhash.kernels.hamming.ranking import Side
+from streamhash.labels import check_labels, group
 from streamhash.metrics.ties import expected_hits, expected_precision_sum
 from streamhash.parameters import Choice, Maybe, Whole, check_parameters
 
@@ -23,10 +18,10 @@ __all__ = ["Retrieval"]
 
 Floats = NDArray[np.float64]
 TIES = Choice("index", "expected")
+NORMALIZERS = Maybe(Choice("total", "retrieved", "min"))
 # What is near, so that a search is quicker than a count of all items: a rank, if the database has
 # so many times as many items; a radius, if codes have so many times as many bits.
 NEAR_ITEMS, NEAR_BITS = 32, 3
-NORMALIZERS = Maybe(Choice("total", "retrieved", "min"))
 
 
 class Retrieval:
@@ -75,9 +70,10 @@ class Retrieval:
             )
         self.n_queries, self.n_items = len(queries), len(items)
         self.n_bits = 8 * items.shape[1]  # with the bits that fill up the last byte
-        labels = encode(query_labels, database_labels, self.n_queries, self.n_items, caller=caller)
-        self._queries = Side(queries.copy(), *labels[0])
-        self._items = Side(items.copy(), *labels[1])
+        asked, held = _compare_labels(
+            query_labels, database_labels, self.n_queries, self.n_items, caller
+        )
+        self._queries, self._items = Side(queries.copy(), *asked), Side(items.copy(), *held)
         self._caller = caller
         self._counts: NDArray[np.int32] | None = None
         self._ranked: dict[int, tuple[Floats, NDArray[np.int32]]] = {}
@@ -95,20 +91,21 @@ class Retrieval:
             Items at equal distance stand in database order, or in every order, on average.
         normalizer : "total", "retrieved" or "min"
             What the sum is divided by: all relevant items R, those found within ``top``, or
-            min(R, top). By default "retrieved" if ``top`` is given, as the papers' code does.
+            min(R, top). By default, if ``top`` is given: "retrieved", as the papers' code does, and
+            "min" if ``ties`` is "expected", where the number found depends on the order of ties.
             Queries for which it is 0 give NaN.
         """
-        check_parameters(
-            self._caller,
-            {"ties": ties, "normalizer": normalizer},
-            {"ties": TIES, "normalizer": NORMALIZERS},
-        )
+        values = {"ties": ties, "normalizer": normalizer}
+        check_parameters(self._caller, values, {"ties": TIES, "normalizer": NORMALIZERS})
         cut = self.n_items if top is None else self._check_rank("top", top)
-        normalizer = normalizer or ("total" if top is None else "retrieved")
+        if normalizer is None and top is not None:
+            normalizer = "retrieved" if ties == "index" else "min"
         if ties == "index":
             # The nearest items are enough, unless the divisor counts them all.
             self.rank([cut], count=normalizer != "retrieved")
             sums, retrieved = self._ranked[cut]
+            if normalizer == "retrieved":
+                return _divide(sums, retrieved)
         elif normalizer == "retrieved" and cut < self.n_items:
             raise InputError(
                 f"{self._caller}: ties='expected' with normalizer='retrieved' has no closed form, "
@@ -116,30 +113,28 @@ class Retrieval:
                 "pass normalizer='min' or 'total', or ties='index'."
             )
         else:
-            sums = expected_precision_sum(self._total(), self._relevant(), cut)
-            retrieved = self._relevant().sum(axis=1)
-        if normalizer == "retrieved":
-            return _divide(sums, retrieved)
-        relevant = self._relevant().sum(axis=1)
-        return _divide(sums, relevant if normalizer == "total" else np.minimum(relevant, cut))
+            sums = expected_precision_sum(*self._totals(), cut)
+        relevant = self._totals()[1].sum(axis=1)
+        return _divide(sums, np.minimum(relevant, cut) if normalizer == "min" else relevant)
 
     def precision_within(self, radius: int = 2) -> Floats:
         """Fraction relevant of the items at distance ≤ ``radius``; NaN if there are none."""
         check_parameters(self._caller, {"radius": radius}, {"radius": Whole(0)})
         if self._counts is None and NEAR_BITS * radius <= self.n_bits:
-            near = count_within(self._queries, self._items, radius)
+            near = ranking.count_within(self._queries, self._items, radius)
         else:
             near = self._count()[:, :, : radius + 1].sum(axis=2)
         return _divide(near[:, 1], near.sum(axis=1))
 
     def precision_at(self, ranks: int | Iterable[int], ties: str = "index") -> Floats:
         """Fraction relevant of the first R items, for each R of ``ranks``: (n_queries, n_ranks)."""
-        wanted = [self._check_rank("ranks", rank) for rank in _as_list(ranks)]
+        each = ranks if isinstance(ranks, Iterable) else [ranks]
+        wanted = [self._check_rank("ranks", rank) for rank in each]
         check_parameters(self._caller, {"ties": ties}, {"ties": TIES})
         if not wanted:
             raise InputError(f"{self._caller}: ranks is empty; pass at least one rank.")
         if ties == "expected":
-            hits = expected_hits(self._total(), self._relevant(), np.array(wanted))
+            hits = expected_hits(*self._totals(), np.array(wanted))
         else:
             self.rank(wanted)
             hits = np.stack([self._ranked[rank][1] for rank in wanted], axis=1, dtype=np.float64)
@@ -147,8 +142,8 @@ class Retrieval:
 
     def histograms(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Count similar and dissimilar pairs at each distance 0..n_bits, over all queries."""
-        relevant = self._relevant().sum(axis=0, dtype=np.int64)
-        return relevant, self._total().sum(axis=0, dtype=np.int64) - relevant
+        dissimilar, similar = self._count().sum(axis=0, dtype=np.int64)
+        return similar, dissimilar
 
     def curve(self) -> tuple[Floats, Floats]:
         """Precision and recall within each radius 0..n_bits, pooled over all pairs."""
@@ -165,22 +160,20 @@ class Retrieval:
         if new:
             ranks = np.array(new, np.int64)
             if new[-1] * NEAR_ITEMS <= self.n_items and not count:
-                sums, hits = walk_top(self._queries, self._items, ranks)
+                sums, hits = ranking.walk_top(self._queries, self._items, ranks)
             else:
-                sums, hits, self._counts = walk(self._queries, self._items, ranks)
+                sums, hits, self._counts = ranking.walk(self._queries, self._items, ranks)
             self._ranked.update(zip(new, zip(sums.T, hits.T, strict=True), strict=True))
 
     def _count(self) -> NDArray[np.int32]:
         if self._counts is None:
-            self._counts = count_by_distance(self._queries, self._items)
+            self._counts = ranking.count_by_distance(self._queries, self._items)
         return self._counts[:, :, : self.n_bits + 1]
 
-    def _relevant(self) -> NDArray[np.int32]:
-        return self._count()[:, 1]
-
-    def _total(self) -> NDArray[np.int32]:
-        total: NDArray[np.int32] = self._count().sum(axis=1, dtype=np.int32)
-        return total
+    def _totals(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """All items, and the relevant ones, at each distance: (n_queries, n_bits + 1)."""
+        counts = self._count()
+        return counts.sum(axis=1, dtype=np.int32), counts[:, 1]
 
     def _check_rank(self, name: str, rank: Any) -> int:
         if not Whole(1, self.n_items).allows(rank):
@@ -191,12 +184,43 @@ class Retrieval:
         return int(rank)
 
 
-def _as_list(ranks: int | Iterable[int]) -> list[int]:
-    return list(ranks) if isinstance(ranks, Iterable) else [ranks]
-
-
 def _divide(numerator: NDArray[Any], denominator: Any) -> Floats:
     """Divide, with NaN where there is nothing to divide by."""
     result = np.full(np.shape(numerator), np.nan)
     np.divide(numerator, denominator, out=result, where=np.asarray(denominator) > 0)
     return result
+
+
+Comparable = tuple[
+    NDArray[np.int32], NDArray[np.uint64]
+]  # class numbers (n,), and masks of classes
+
+
+def _compare_labels(
+    query_labels: Any, database_labels: Any, n_queries: int, n_items: int, caller: str
+) -> tuple[Comparable, Comparable]:
+    """Give equal labels equal numbers on either side; with several labels each, make masks."""
+    queries = check_labels(query_labels, n_queries, place=caller, name="query_labels", rows="codes")
+    items = check_labels(
+        database_labels, n_items, place=caller, name="database_labels", rows="codes"
+    )
+    if queries.shape[1:] != items.shape[1:]:
+        raise InputError(
+            f"{caller}: query_labels of shape {queries.shape} and database_labels of shape "
+            f"{items.shape} differ in kind; pass one label each for both, or two 0/1 matrices "
+            "with the same classes as columns."
+        )
+    if queries.ndim == 2:
+        return _masks(queries), _masks(items)
+    if queries.dtype.kind != items.dtype.kind:  # else NumPy would turn 1 into "1"
+        queries, items = queries.astype(object), items.astype(object)
+    try:
+        numbers = group(np.concatenate([queries, items])).astype(np.int32)
+    except InputError as error:
+        raise InputError(f"{caller}: {error}") from error
+    no_masks = np.zeros((0, 0), np.uint64)
+    return (numbers[:n_queries], no_masks), (numbers[n_queries:], no_masks)
+
+
+def _masks(matrix: NDArray[np.uint8]) -> Comparable:
+    return np.zeros(len(matrix), np.int32), to_words(np.packbits(matrix, axis=1)).T.copy()

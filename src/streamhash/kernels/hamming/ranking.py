@@ -10,8 +10,8 @@ most are far, and the loops of the search pass over them many times as fast: ``w
 
 # numba's cache notices a change of this file, not of those it calls: touch it after editing them.
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,12 +89,6 @@ def _pair(queries: Side, items: Side) -> _Pairs:
     return _Pairs(as_queries(queries.codes), to_planes(items.codes), *queries[1:], *items[1:])
 
 
-def _by_calls(n_queries: int, work: Callable[[int, int], Any]) -> None:
-    """Call ``work(start, stop)`` on every block of queries, on as many threads as are set."""
-    starts = range(0, n_queries, QUERIES_PER_CALL)
-    run_blocks(lambda start: work(start, min(start + QUERIES_PER_CALL, n_queries)), starts)
-
-
 @kernel
 def _compare(pairs: _Pairs, q: int, first: int, n: int, similar: Distances) -> None:
     """1 for each of the ``n`` items after ``first`` that is similar to query ``q``, else 0."""
@@ -114,15 +108,15 @@ def count_by_distance(queries: Side, items: Side) -> Counts:
     """Count dissimilar (0) and similar (1) items at each distance: (n_queries, 2, bits + 1)."""
     counts = np.zeros((len(queries.codes), 2, 8 * items.codes.shape[1] + 1), np.int32)
     pairs = _pair(queries, items)
-    _by_calls(len(counts), lambda start, stop: _count(pairs, start, stop, counts))
+    run_blocks(lambda start: _count(pairs, start, counts), range(0, len(counts), QUERIES_PER_CALL))
     return counts
 
 
 @kernel
-def _count(pairs: _Pairs, start: int, stop: int, counts: Counts) -> None:
+def _count(pairs: _Pairs, start: int, counts: Counts) -> None:
     n_items, n_buckets = len(pairs.labels), np.uint16(counts.shape[2])
     distances, similar = np.empty(ITEMS_MEASURED, np.uint16), np.empty(ITEMS_MEASURED, np.uint16)
-    for q in range(start, stop):
+    for q in range(start, min(start + QUERIES_PER_CALL, len(counts))):
         tally = counts[q].ravel()  # dissimilar, then similar
         for chunk in range(0, len(pairs.planes), BLOCKS_MEASURED):
             size = min(BLOCKS_MEASURED, len(pairs.planes) - chunk)
@@ -170,26 +164,21 @@ def walk(queries: Side, items: Side, cutoffs: Integers) -> tuple[Floats, Counts,
     hits = np.zeros((n_queries, len(cutoffs) + 1), np.int32)
     column = np.searchsorted(cutoffs, np.arange(n_items + 1)).astype(np.int32)  # of each rank
     pairs = _pair(queries, items)
-    _by_calls(n_queries, lambda start, stop: _walk(pairs, start, stop, column, sums, hits, counts))
+    starts = range(0, n_queries, QUERIES_PER_CALL)
+    run_blocks(lambda start: _walk(pairs, start, column, sums, hits, counts), starts)
     return sums[:, :-1].cumsum(axis=1), hits[:, :-1].cumsum(axis=1, dtype=np.int32), counts
 
 
 @kernel
 def _walk(
-    pairs: _Pairs,
-    start: int,
-    stop: int,
-    column: Counts,
-    sums: Floats,
-    hits: Counts,
-    counts: Counts,
+    pairs: _Pairs, start: int, column: Counts, sums: Floats, hits: Counts, counts: Counts
 ) -> None:
     n_items, n_buckets = len(pairs.labels), counts.shape[2]
     distances, similar = np.empty(ITEMS_MEASURED, np.uint16), np.empty(ITEMS_MEASURED, np.uint16)
     # Of the similar items, in their order: the distance, and the place among all that are as far.
     hit_distance, hit_place = np.empty(n_items + 1, np.uint32), np.empty(n_items + 1, np.int32)
     items_before, hits_before = np.empty(n_buckets, np.int64), np.empty(n_buckets, np.int64)
-    for q in range(start, stop):
+    for q in range(start, min(start + QUERIES_PER_CALL, len(counts))):
         seen, found = counts[q, 0], counts[q, 1]
         n_hits = np.uint64(0)
         for chunk in range(0, len(pairs.planes), BLOCKS_MEASURED):
@@ -255,10 +244,10 @@ def walk_top(queries: Side, items: Side, cutoffs: Integers) -> tuple[Floats, Cou
     for first in range(0, n_queries, QUERIES_HELD):
         _, ranked = nearest(queries.codes[first : first + QUERIES_HELD], searched, top)
 
-        def walk_rows(start: int, stop: int) -> None:
-            _walk_ranked(pairs, ranked, first, start, stop, column, sums, hits)  # noqa: B023
+        def walk_rows(start: int) -> None:
+            _walk_ranked(pairs, ranked, first, start, column, sums, hits)  # noqa: B023
 
-        _by_calls(len(ranked), walk_rows)
+        run_blocks(walk_rows, range(0, len(ranked), QUERIES_PER_CALL))
     return sums.cumsum(axis=1), hits.cumsum(axis=1, dtype=np.int32)
 
 
@@ -268,15 +257,14 @@ def _walk_ranked(
     ranked: Integers,
     first: int,
     start: int,
-    stop: int,
     column: Counts,
     sums: Floats,
     hits: Counts,
 ) -> None:
-    """Walk the ``ranked`` items of the queries from ``first`` on: rows ``start`` to ``stop``."""
+    """Walk the ``ranked`` items of the queries from ``first`` on: some rows from ``start`` on."""
     n_ranks = ranked.shape[1]
     hit_ranks, precisions = np.empty(n_ranks, np.int64), np.empty(n_ranks)
-    for row in range(start, stop):
+    for row in range(start, min(start + QUERIES_PER_CALL, len(ranked))):
         n_hits = np.int64(0)
         for i in range(n_ranks):
             if _similar(pairs, first + row, ranked[row, i]):
