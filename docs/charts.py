@@ -3,8 +3,16 @@
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from streamhash.lab.report.colours import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION
-from streamhash.lab.report.figures import new_figure, tidy
+from streamhash.lab.report.figures import (
+    BLUE,
+    GREEN,
+    INK,
+    ORANGE,
+    PURPLE,
+    VERMILION,
+    new_figure,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

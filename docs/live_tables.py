@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamhash.lab.report.colours import GRID, INK
-from streamhash.lab.report.figures import new_figure, tidy
+from streamhash.lab.report.figures import GRID, INK, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

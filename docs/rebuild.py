@@ -20,6 +20,9 @@ from live_tables import alarm_table, draw_drift, drift_table, price_table
 from option_tables import with_options
 from streamhash.hashers import METHODS
 from streamhash.lab import (
+    Comparison,
+    Line,
+    compare,
     comparison_markdown,
     experiment_names,
     read_experiment,
@@ -28,9 +31,7 @@ from streamhash.lab import (
     summarise,
 )
 from streamhash.lab.experiment import Numbers
-from streamhash.lab.report.comparison import Comparison, compare
-from streamhash.lab.report.verdicts import closeness, verdicts
-from streamhash.lab.summary import Line
+from streamhash.lab.report.sentences import closeness, verdicts
 
 ROOT = Path(__file__).parents[1]
 PAPER = read_experiment("mnist-table")
@@ -72,7 +73,7 @@ def ours(by_bits: ByBits, metric: str) -> list[str]:
     return [by_bits[k].text(metric) if k in by_bits else "–" for k in BITS]
 
 
-def words(settings: str) -> str:
+def setting_name(settings: str) -> str:
     """How a table calls settings: ours, published settings, `n_anchors=1000`."""
     first, *changes = settings.split(" ")
     return ", ".join(["ours", f"{first} settings", *(f"`{change}`" for change in changes)])
@@ -90,7 +91,7 @@ def beside_the_paper(method: str) -> str:
         ]
         # Published settings first, then those with changes, then our defaults.
         for settings in sorted(found, key=lambda name: (name.split(" ")[0] == "default", name)):
-            body.append([words(settings), *ours(found[settings], metric)])
+            body.append([setting_name(settings), *ours(found[settings], metric)])
         name = METHODS[method].__name__
         tables.append(markdown([f"{name}, MNIST, {title}", *HEAD], body))
     return "\n\n".join(tables)
@@ -139,7 +140,7 @@ def verdict(name: str) -> str:
     """What the paper says of an experiment, and whether it holds here."""
     found = comparison(name)
     items = [
-        f"- With {each.settings} settings this {each.words}. {' '.join(each.sentences)}"
+        f"- With {each.settings} settings this {each.outcome}. {' '.join(each.sentences)}"
         for each in verdicts(found)
     ]
     said = [f"> {claim}" for claim in found.experiment.claims]
@@ -151,7 +152,10 @@ def other_data() -> str:
     tables = []
     for data in ("cifar10-features", "miniplaces-features"):
         body = [
-            [f"{METHODS[method].__name__}, {words(settings).removeprefix('ours, ')}", *cells]
+            [
+                f"{METHODS[method].__name__}, {setting_name(settings).removeprefix('ours, ')}",
+                *cells,
+            ]
             for method, by_settings in lines(data).items()
             for settings, by_bits in by_settings.items()
             if settings in ("default", KERNEL)
@@ -184,7 +188,7 @@ def seconds() -> str:
     for method, by_settings in lines("mnist").items():
         for settings, by_bits in by_settings.items():
             cells = [f"{by_bits[k].seconds('learn'):.2f}" if k in by_bits else "–" for k in BITS]
-            body.append([f"{METHODS[method].__name__}, {words(settings)}", *cells])
+            body.append([f"{METHODS[method].__name__}, {setting_name(settings)}", *cells])
             machine = by_bits[min(by_bits)].rows[0]["machine"]["cpu"]
     return markdown([f"CPU s on {machine}", *HEAD], body)
 
@@ -230,9 +234,7 @@ FIGURES = ("precision", "curve", "auc", "unseen")
 def draw() -> None:
     """Draw the README's figure, quality against instances seen, those of the paper, and search."""
     from charts import draw_search, read_search
-    from streamhash.lab.report.figures import draw_curves
-    from streamhash.lab.report.panels import draw_comparison
-    from streamhash.lab.report.picture import save_png
+    from streamhash.lab.report.figures import draw_comparison, draw_curves, save_png
 
     found = lines("mnist")
     folder = ROOT / "docs" / "figures"

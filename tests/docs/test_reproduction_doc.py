@@ -11,8 +11,8 @@ import typer
 
 import pages
 from streamhash.cli import app
-from streamhash.cli._values import choose_methods, parse_changes, split_numbers
-from streamhash.lab import experiment_names, plan_cell
+from streamhash.cli._values import parse_changes, split_names, split_numbers
+from streamhash.lab import experiment_names, find_methods, plan_cell
 from streamhash.lab.datasets import DataSet, available
 
 PAGE = pages.read_page("docs/reproduction.md")
@@ -58,7 +58,7 @@ def test_bench_commands_can_be_planned(command, printed):
     assert given["data"] in {card.name for card in available()}
     stand_in = a_small_set(given["data"])
     changes = parse_changes(given["changes"])
-    for method in choose_methods(given["method"]):
+    for method in find_methods(split_names(given["method"])):
         for settings in SETTINGS[given["settings"]]:
             for n_bits in split_numbers("--bits", given["bits"]):
                 plan = plan_cell(

@@ -15,26 +15,23 @@ from typer.testing import CliRunner
 from streamhash.cli import app
 from streamhash.errors import InputError
 from streamhash.lab import (
+    Report,
     append_row,
     comparison_markdown,
     read_experiment,
-    report_markdown,
     run_cell,
-    sort_rows,
     summarise,
     write_report,
 )
-from streamhash.lab.report.comparison import compare, compare_all, own_method, papers_methods
-from streamhash.lab.report.comparison_page import _tint
-from streamhash.lab.report.latex import escape_latex, latex_tables
-from streamhash.lab.report.results_csv import CSV_FIELDS, results_csv
-from streamhash.lab.report.verdicts import (
+from streamhash.lab.comparison import compare, own_method, papers_methods
+from streamhash.lab.report.sentences import (
     closeness,
     lead_sentence,
     missing_sentence,
     protocol_sentence,
     verdicts,
 )
+from streamhash.lab.report.write import CSV_FIELDS, escape_latex, tint
 
 PRECISIONS = ("precision@1", "precision@10", "precision@50", "precision@100")
 VALUES = {"sdoh": 0.8, "hcoh": 0.7, "mihash": 0.75, "hmoh": 0.85}  # hmoh: not in the paper
@@ -151,14 +148,14 @@ def test_what_stands_in_shows_the_papers_value_and_no_difference():
 
 def test_verdicts_name_places_leaders_and_outsiders(table):
     (verdict,) = verdicts(table)
-    assert (verdict.kind, verdict.words) == ("yes", "holds in 4 of 4 columns")
+    assert (verdict.kind, verdict.outcome) == ("yes", "holds in 4 of 4 columns")
     assert "mAP: SDOH is first at 32 and 64 bits." in verdict.sentences
     assert verdict.sentences[-2].startswith("No rows with published settings yet: OKH, SketchHash")
     assert verdict.sentences[-1] == (
         "Not a line of the paper, and ahead of SDOH: HMOH in 4 of 4 columns."
     )
     (beaten,) = verdicts(compared(made_table({**VALUES, "sdoh": 0.72})))
-    assert (beaten.kind, beaten.words) == ("no", "does not hold in any of 4 columns")
+    assert (beaten.kind, beaten.outcome) == ("no", "does not hold in any of 4 columns")
     assert beaten.sentences[0] == "mAP: SDOH is second at 32 and 64 bits (MIHash leads by .030)."
     assert verdicts(compared(made_table({"hcoh": 0.7, "mihash": 0.6}))) == []
 
@@ -172,7 +169,7 @@ def test_a_column_that_the_paper_does_not_claim_is_not_counted():
 def test_curves_and_areas_are_judged_too():
     rows = made_table()
     (curve,) = verdicts(compared(rows, "mnist-curve"))
-    assert curve.words == "holds at 20 of 20 looks"
+    assert curve.outcome == "holds at 20 of 20 looks"
     assert "at 4,000 instances and 32 bits, it has a mAP of .161" in curve.sentences[1]
     (area,) = verdicts(compared(rows, "mnist-auc"))
     assert "On average it is +6.6 % from the best of the others." in area.sentences
@@ -181,7 +178,7 @@ def test_curves_and_areas_are_judged_too():
 def test_an_ablation_compares_the_whole_with_its_parts():
     plain = [made("sdoh", 32, 0, 0.7, changes={"label_distribution": "plain"})]
     (verdict,) = verdicts(compared([*made_table(), *plain], "mnist-ablation"))
-    assert verdict.words == "holds in 2 of 2 comparisons"
+    assert verdict.outcome == "holds in 2 of 2 comparisons"
     near = [
         made("sdoh", 32, seed, value, changes={"label_distribution": "plain"})
         for seed, value in ((0, 0.7), (1, 0.9))  # worse on average, but not by the deviation
@@ -200,12 +197,7 @@ def test_closeness_counts_differences_as_they_are_shown(table):
     assert (
         lead_sentence(table) == "mnist: SDOH's mean mAP over two lengths is .805, the paper's .808."
     )
-    assert [_tint(d) for d in (0.0204, 0.021, -0.06, -0.2)] == [
-        "",
-        ' class="up1"',
-        ' class="down2"',
-        ' class="down3"',
-    ]
+    assert [tint(d) for d in (0.0204, 0.021, -0.06, -0.2)] == ["", "up1", "down2", "down3"]
 
 
 def test_the_protocol_is_told_from_the_rows(table):
@@ -217,14 +209,14 @@ def test_the_protocol_is_told_from_the_rows(table):
 
 def test_a_quick_look_is_said_loudly_and_not_compared(tmp_path):
     rows = [{**row, "stream": 2000, "checkpoints": 3} for row in made_table(bits=(32,))]
-    contents = sort_rows(rows)
+    contents = Report.of(rows)
     assert {c.experiment.is_quick for c in contents.comparisons} == {True}
-    text = report_markdown(contents)
+    text = contents.markdown()
     assert "**No differences from the paper are taken: a quick look learns from" in text
     page = write_report(rows, tmp_path, command="c", figures=False).read_text(encoding="utf-8")
     assert "A quick look, not a reproduction: it learns from 2,000 instances only." in page
     assert "<i>" not in page[: page.index("How this was made")]
-    both = sort_rows([*rows, *made_table()])  # the whole run counts
+    both = Report.of([*rows, *made_table()])  # the whole run counts
     assert not any(c.experiment.is_quick for c in both.comparisons)
     assert {line.rows[0]["stream"] for line in both.rest} == {2000}
 
@@ -233,22 +225,22 @@ def test_no_row_is_lost_in_silence():
     trials = [{**row, "split": "validation", "test_seeds": 3} for row in made_table()[:3]]
     other = [made("lsh", 32, 0, 0.3, data="digits")]
     again = made_table()[:1]
-    contents = sort_rows([*made_table(), *trials, *other, *again])
+    contents = Report.of([*made_table(), *trials, *other, *again])
     assert contents.account() == (
         "21 rows: 16 in experiments of a paper, 1 by data set and code length, 3 left out as "
         "trials of a search for settings and 1 left out as their cells have later rows."
     )
-    with_trials_only = sort_rows(trials)
+    with_trials_only = Report.of(trials)
     assert not with_trials_only.has_lines
 
 
 def test_a_default_line_alone_is_no_comparison_and_keeps_its_company():
     rows = made_table({"sdoh": 0.8, "lsh": 0.3}, settings="default")
-    contents = sort_rows(rows)
+    contents = Report.of(rows)
     assert contents.comparisons == ()
     assert len(contents.rest) == 4
     plain = [made("sdoh", 32, 0, 0.7, settings="default", changes={"label_distribution": "plain"})]
-    contents = sort_rows([*rows, *plain])
+    contents = Report.of([*rows, *plain])
     assert [c.name for c in contents.comparisons] == ["mnist-ablation"]
     assert [line.method for line in contents.rest if line.n_bits == 64] == ["sdoh", "lsh"]
     assert contents.account().startswith("9 rows: 5 in experiments of a paper and 4 by data")
@@ -266,7 +258,7 @@ def test_markdown_marks_the_best_two_and_dashes_what_is_missing():
 
 def test_latex_has_the_papers_form():
     rows = [*made_table(), made("osh", 32, 0, 0.13, changes={"state": "released"})]
-    text = latex_tables(compare_all(summarise(rows)))
+    text = Report.of(rows).latex()
     assert text.count(r"\begin{table*}") == text.count(r"\end{table*}") > 1
     assert text.count("{") == text.count("}")
     assert text.isascii()
@@ -285,7 +277,7 @@ def test_latex_has_the_papers_form():
 
 def test_latex_names_the_parts_of_an_ablation_shortly():
     plain = made("sdoh", 32, 0, 0.7, changes={"label_distribution": "plain"})
-    text = latex_tables([compared([*made_table(), plain], "mnist-ablation")])
+    text = Report.of([*made_table(), plain]).latex()
     assert "SDOH, plain P & \\underline{.700} & -- &" in text
 
 
@@ -297,8 +289,8 @@ def test_latex_prints_special_characters_as_they_are():
 
 
 def test_csv_reads_back_to_the_same_numbers():
-    contents = sort_rows([*made_table(), made("lsh", 16, 0, 0.3, data="digits")])
-    records = list(csv.DictReader(io.StringIO(results_csv(contents))))
+    contents = Report.of([*made_table(), made("lsh", 16, 0, 0.3, data="digits")])
+    records = list(csv.DictReader(io.StringIO(contents.csv())))
     assert tuple(records[0]) == CSV_FIELDS
     (cell,) = [
         record
@@ -371,8 +363,8 @@ def test_the_page_shows_ours_the_papers_and_the_difference(report):
     std = '<span class="std">±.007</span>'
     assert f"<b>.805</b>{std}<small>.814 <i>−.009</i></small>" in page
     assert '<small>.756 <i class="down2">−.051</i></small>' in page
-    assert "SDOH&#x27;s mean mAP over two lengths is .805, the paper&#x27;s .808." in page
-    assert "authors&#x27; program, transcribed to NumPy, one seed" in page
+    assert "SDOH&#39;s mean mAP over two lengths is .805, the paper&#39;s .808." in page
+    assert "authors&#39; program, transcribed to NumPy, one seed" in page
     assert "streamhash bench --method sdoh --bits 32 --first-seed 1" in page
     assert "the released program forgets its table of codewords" in page
 

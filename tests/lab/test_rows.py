@@ -18,7 +18,7 @@ from streamhash.lab import (
     summarise,
     to_json,
 )
-from streamhash.lab.summary import METRICS
+from streamhash.lab.rows import METRICS
 
 
 @pytest.fixture(scope="module")

@@ -1,17 +1,31 @@
 """Plans, cells and checkpoints of the benchmark."""
 
 import json
+import re
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from streamhash import LSH, SDOH, mean_average_precision
+from streamhash import LSH, SDOH, lab, mean_average_precision
 from streamhash.errors import InputError
 from streamhash.hashers import METHODS
-from streamhash.lab import make_hasher, plan_cell, row_key, run_cell, run_plan, to_json
+from streamhash.lab import (
+    bench,
+    find_methods,
+    make_hasher,
+    plan_cell,
+    read_rows,
+    row_key,
+    run_cell,
+    run_cells,
+    run_plan,
+    summarise,
+    to_json,
+)
 from streamhash.lab.datasets import DataSet, load_data, split
-from streamhash.lab.runner import checkpoint_positions
+from streamhash.lab.run import checkpoint_positions
 
 FIELDS = {
     *("method", "settings", "changes", "parameters", "features", "data", "data_checksum"),
@@ -173,3 +187,72 @@ def test_what_cannot_run_says_why(call, message):
 def test_every_method_runs(digits):
     for method in METHODS:
         assert 0 < run_cell(method, digits, 8, 0, stream=300)["metrics"]["map"] <= 1
+
+
+def test_cells_that_have_rows_are_not_run_again_and_the_time_left_is_told(digits, tmp_path):
+    plans = [plan_cell("lsh", digits, 8, seed, stream=100, checkpoints=1) for seed in range(3)]
+    path, states = tmp_path / "rows.jsonl", []
+
+    def note(state):
+        states.append((state.n_done, state.n_total, state.seconds_left, str(state)))
+
+    first = run_cells(plans[:2], rows_file=path, jobs=1, progress=note)
+    assert [row["seed"] for row in first] == [0, 1]
+    assert [state[:2] for state in states] == [(0, 2), (1, 2), (2, 2)]
+    assert states[0][3] == "2 cells"
+    assert states[1][3].startswith("lsh, digits, 8 bits, seed 0; about ")
+    assert states[2][3].startswith("lsh, digits, 8 bits, seed 1; done in ")
+    assert states[1][2] == pytest.approx(first[0]["seconds"]["cell"]["wall"])
+    states.clear()
+    second = run_cells(plans, rows_file=path, jobs=1, progress=note)
+    assert [row["date"] for row in second[:2]] == [row["date"] for row in first]
+    assert [state[:2] for state in states] == [(0, 1), (1, 1)]
+    assert states[0][2] > 0  # known from the rows that are there
+    assert read_rows(path) == second
+    run_cells(plans[:1], rows_file=path, resume=False, jobs=1)
+    assert len(read_rows(path)) == 4
+
+
+class OwnHasher(LSH):
+    """A method of somebody else."""
+
+
+def test_a_class_an_instance_and_an_import_path_are_one_method(digits):
+    path = f"{OwnHasher.__module__}:OwnHasher"
+    for method in (OwnHasher, OwnHasher(16), path):
+        assert plan_cell(method, digits, 8).method == path
+    assert find_methods([SDOH, LSH(), "okh"]) == ["sdoh", "lsh", "okh"]
+    (own, lsh) = bench([OwnHasher, "lsh"], digits, n_bits=8, stream=100, checkpoints=1, jobs=1)
+    assert own["method"] == path
+    assert own["metrics"] == lsh["metrics"]
+    assert [line.label for line in summarise([own, lsh])] == ["OwnHasher", "LSH"]
+
+    class Hidden(LSH):
+        pass
+
+    with pytest.raises(InputError, match="define the class at the top level of a module"):
+        plan_cell(Hidden, digits)
+
+
+def test_bench_runs_every_combination_in_order(digits):
+    rows = bench(
+        ["lsh", "pcah"], digits, n_bits=(8, 16), seeds=(1, 2), quick=True, stream=100, jobs=1
+    )
+    assert [(row["n_bits"], row["method"], row["seed"]) for row in rows] == [
+        (n_bits, method, seed)
+        for n_bits in (8, 16)
+        for method in ("lsh", "pcah")
+        for seed in (1, 2)
+    ]
+    assert {(row["stream"], row["checkpoints"]) for row in rows} == {(100, 3)}
+    (quick,) = bench("lsh", load_data("synthetic", rows=4000), quick=True, jobs=1)
+    assert (quick["stream"], quick["checkpoints"]) == (2000, 3)
+
+
+def test_the_public_names_are_those_of_the_stub():
+    stub = Path(lab.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    assert sorted(re.findall(r" as (\w+)$", stub, re.MULTILINE)) == sorted(lab.__all__)
+    for name in lab.__all__:
+        assert getattr(lab, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'foo'"):
+        lab.foo  # noqa: B018

@@ -8,11 +8,16 @@ import pytest
 
 from streamhash.errors import InputError
 from streamhash.hashers import METHODS
-from streamhash.lab import Search, plan_cell, read_rows, to_json
-from streamhash.lab.arena import _validation
+from streamhash.lab import plan_cell, read_rows, to_json
 from streamhash.lab.datasets import load_data, split
-from streamhash.lab.tuned import tuned_settings
-from streamhash.lab.tuning import SPLITS, best_changes, candidates
+from streamhash.lab.run import validation_split
+from streamhash.lab.tuning import (
+    SPLITS,
+    SettingsSearch,
+    best_changes,
+    candidates,
+    tuned_settings,
+)
 
 ROOT = Path(__file__).parents[2]
 SEARCHED = sorted(path.parent for path in (ROOT / "results" / "tuning").glob("*/rows.jsonl"))
@@ -25,7 +30,7 @@ def digits():
 
 def test_validation_is_made_of_the_stream_without_any_test_query(digits):
     choices = {"queries_per_class": 20, "stream": 1200}
-    parts = _validation(digits, seed=1, test_seeds=3, choices=choices)
+    parts = validation_split(digits.y, seed=1, test_seeds=3, **choices)
     used = np.concatenate([parts.queries, parts.database])
     assert len(used) == len(set(used))
     assert set(used) <= set(split(digits.y, random_state=0, **choices).stream)
@@ -33,7 +38,7 @@ def test_validation_is_made_of_the_stream_without_any_test_query(digits):
         assert not set(used) & set(split(digits.y, random_state=seed, **choices).queries)
     assert set(parts.stream) == set(parts.database)
     assert [int((digits.y[parts.queries] == c).sum()) for c in range(10)] == [20] * 10
-    other = _validation(digits, seed=2, test_seeds=3, choices=choices)
+    other = validation_split(digits.y, seed=2, test_seeds=3, **choices)
     assert set(other.queries) != set(parts.queries)  # another split of the same rows
     assert set(other.queries) | set(other.database) == set(used)
 
@@ -65,7 +70,7 @@ def made(search, score):
 
 
 def test_the_best_three_are_measured_on_more_splits_and_the_best_mean_is_chosen(digits):
-    search = Search("hcoh", digits, budget=6)
+    search = SettingsSearch("hcoh", digits, budget=6)
     rates = [changes.get("learning_rate", 0.2) for changes in candidates("hcoh", 6)]
     ranked = sorted(rates, reverse=True)
 
@@ -83,9 +88,9 @@ def test_the_best_three_are_measured_on_more_splits_and_the_best_mean_is_chosen(
 
 
 def test_rows_of_another_search_are_not_taken(digits):
-    rows = made(Search("hcoh", digits, budget=4, n_bits=32), lambda *_: 0.9)
+    rows = made(SettingsSearch("hcoh", digits, budget=4, n_bits=64), lambda *_: 0.9)
     with pytest.raises(InputError, match="tune: no setting of hcoh could be measured on digits"):
-        Search("hcoh", digits, budget=4).chosen(rows)
+        SettingsSearch("hcoh", digits, budget=4).chosen(rows)
 
 
 def test_a_validation_and_its_test_seeds_come_together(digits):

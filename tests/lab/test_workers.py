@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from streamhash.errors import InputError
-from streamhash.lab import plan_cell, row_key, run_plans
+from streamhash.lab import plan_cell, row_key, run_cells
+from streamhash.lab import run as lab_run
 from streamhash.lab.datasets import load_data
 
 PROGRAM = Path(sys.executable).with_name("streamhash")
@@ -33,30 +34,32 @@ def plans(*methods, **choices):
     ]
 
 
-def measured(results):
-    rows = [row for _, row in sorted(results, key=lambda result: result[0])]
+def measured(rows):
     return [{name: row[name] for name in row if name not in VARYING} for row in rows]
 
 
 def test_rows_do_not_depend_on_how_many_processes_make_them():
     cells = plans("sdoh", "mihash", "bsodh")
-    alone = measured(run_plans(cells, jobs=1))
+    alone = measured(run_cells(cells, jobs=1))
     assert [row_key(row) for row in alone] == [row_key(plan.identity()) for plan in cells]
-    assert measured(run_plans(cells, jobs=2)) == alone
+    assert measured(run_cells(cells, jobs=2)) == alone
     context = get_context("spawn")
     with ProcessPoolExecutor(1, context) as pool:  # any other executor, threads as they are
-        assert measured(run_plans(cells, executor=pool)) == alone
+        assert measured(run_cells(cells, executor=pool)) == alone
 
 
-def test_what_a_cell_raises_on_purpose_is_its_result():
+def test_a_cell_that_fails_ends_the_run_or_is_left_out_with_a_warning(caplog):
     data = load_data("digits")
     fine = plan_cell("lsh", data, 8, 0, stream=100, checkpoints=1)
     too_long = plan_cell("lsh", data, 8, 0, stream=5000, checkpoints=1)
     for jobs in (1, 2):
-        results = dict(run_plans([too_long, fine], jobs=jobs))
-        assert isinstance(results[0], InputError)
-        assert str(results[0]).startswith("split: stream=5000 is more than ")
-        assert results[1]["metrics"]["map"] > 0
+        with pytest.raises(InputError, match=r"^split: stream=5000 is more than "):
+            run_cells([too_long, fine], jobs=jobs)
+        caplog.clear()
+        (row,) = run_cells([too_long, fine], jobs=jobs, skip_failures=True)
+        assert row["metrics"]["map"] > 0
+        (message,) = caplog.messages
+        assert message.startswith("lsh, digits, 8 bits, seed 0: split: stream=5000 is more than ")
 
 
 LONG = ["tune", "lsh,hcoh,sdoh", "--budget", "40", "--jobs", "2"]
@@ -124,7 +127,7 @@ def test_ctrl_c_and_kill_lose_no_finished_cell_and_leave_no_process(tmp_path):
     assert after[: len(before)] == before
     keys = [row_key(json.loads(line)) for line in after]
     assert len(keys) == len(set(keys))  # no cell was run twice
-    assert done.stdout.startswith("# Found by streamhash tune on digits at 64 bits, with 40 ")
+    assert done.stdout.startswith("# Found by streamhash tune on digits at 32 bits, with 40 ")
 
 
 @needs_proc
@@ -143,13 +146,11 @@ def test_a_killed_worker_is_told_and_what_is_done_is_kept(tmp_path):
 
 
 def test_large_data_are_gathered_piece_by_piece_with_the_same_result(monkeypatch):
-    (small,) = measured(run_plans(plans("sdoh", "hcoh", settings="default")[:1], jobs=1))
-    monkeypatch.setattr("streamhash.lab.arena.HELD_WHOLE", 0)
-    monkeypatch.setattr("streamhash.lab.arena.PIECE", 100)
-    from streamhash.lab import arena
-
-    arena._set_up.cache_clear()
-    (large,) = measured(run_plans(plans("sdoh", "hcoh", settings="default")[:1], jobs=1))
-    arena._set_up.cache_clear()
+    (small,) = measured(run_cells(plans("sdoh", "hcoh", settings="default")[:1], jobs=1))
+    monkeypatch.setattr(lab_run, "HELD_WHOLE_BYTES", 0)
+    monkeypatch.setattr(lab_run, "ROWS_AT_ONCE", 100)
+    lab_run._prepare.cache_clear()
+    (large,) = measured(run_cells(plans("sdoh", "hcoh", settings="default")[:1], jobs=1))
+    lab_run._prepare.cache_clear()
     assert np.isfinite(large["metrics"]["map"])
     assert large == small

@@ -15,7 +15,7 @@ from data import need_data
 from streamhash import SDOH
 from streamhash.cluster import cluster_executor
 from streamhash.errors import UnreachableError
-from streamhash.lab import plan_cell, read_folder, run_plans
+from streamhash.lab import plan_cell, read_folder, run_cells
 from streamhash.lab.datasets import load_data
 from streamhash.live import Collection
 
@@ -160,10 +160,10 @@ def test_a_worker_that_is_killed_in_the_middle_loses_nothing(tmp_path, cluster):
 def test_experiments_run_on_a_cluster(cluster):
     data = load_data("digits")
     cells = [plan_cell("lsh", data, 16, seed, stream=200, checkpoints=1) for seed in (0, 1, 2)]
-    here = {number: row["metrics"] for number, row in run_plans(cells, jobs=1)}
+    here = [row["metrics"] for row in run_cells(cells, jobs=1)]
     with cluster_executor(cluster.scheduler) as executor:
         weighed = Weighed(executor)
-        there = {number: row["metrics"] for number, row in run_plans(cells, executor=weighed)}
+        there = [row["metrics"] for row in run_cells(cells, executor=weighed)]
     assert there == here
     assert max(weighed.sizes) < 10 * SMALL
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from streamhash import __version__
-from streamhash.cli import bench, data, demo, live, models, report, reproduce, serve, tune
+from streamhash.cli import data, lab, live, models, serve
 from streamhash.cli._console import OneLineErrors
 
 __all__ = ["app", "main"]
@@ -17,10 +17,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (demo, bench, reproduce, tune, report):
-    app.command(verb.__name__.rpartition(".")[2])(verb.run)
-for function in (models.methods, models.fit, models.encode, models.search, models.evaluate):
-    app.command()(function)
+for verb in (
+    *(lab.demo, lab.bench, lab.reproduce, lab.tune, lab.report),
+    *(models.methods, models.fit, models.encode, models.search, models.evaluate),
+):
+    app.command()(verb)
 app.command("serve")(serve.run)
 app.add_typer(data.app, name="data")
 app.add_typer(live.app, name="live")

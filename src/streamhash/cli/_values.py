@@ -6,26 +6,9 @@ from typing import Any
 
 from streamhash.errors import InputError
 
-__all__ = ["choose_methods", "parse_changes", "split_names", "split_numbers"]
+__all__ = ["parse_changes", "split_names", "split_numbers"]
 
 WORDS = {"None": None, "none": None, "True": True, "False": False}
-
-
-def choose_methods(names: str) -> list[str]:
-    """Return the methods named, all of them for ``all``.
-
-    >>> choose_methods("lsh, sdoh")
-    ['lsh', 'sdoh']
-    """
-    from streamhash.hashers import METHODS
-    from streamhash.lab import find_method
-
-    if names == "all":
-        return list(METHODS)
-    chosen = split_names(names)
-    for name in chosen or [names]:
-        find_method(name)
-    return chosen
 
 
 def split_names(text: str) -> list[str]:

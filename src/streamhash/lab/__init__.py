@@ -1,60 +1,40 @@
 """Experiments: the papers' protocol, result rows, tables, figures and one page that shows them.
 
->>> from streamhash.lab import run_cell
->>> row = run_cell("lsh", "digits", n_bits=16, seed=0)
+What the command line does, these do: :func:`bench`, :func:`reproduce`, :func:`tune` and
+:func:`write_report`. Names are loaded when they are first used.
+
+>>> from streamhash.lab import bench
+>>> (row,) = bench("lsh", "digits", n_bits=16)
 >>> row["queries"], row["database"], row["instances"]
 (300, 1497, 1497)
 """
 
-from streamhash.lab.experiment import Experiment, experiment_names, read_experiment
-from streamhash.lab.plan import Plan, find_method, make_hasher, plan_cell
-from streamhash.lab.report.contents import Contents, sort_rows
-from streamhash.lab.report.markdown import comparison_markdown, report_markdown
-from streamhash.lab.report.table import markdown_table, rich_table
-from streamhash.lab.report.write import have_figures, write_contents, write_report
-from streamhash.lab.rows import (
-    ROWS_FILE,
-    Row,
-    append_row,
-    latest,
-    read_folder,
-    read_rows,
-    row_key,
-    to_json,
-)
-from streamhash.lab.runner import run_cell, run_plan
-from streamhash.lab.summary import summarise
-from streamhash.lab.tuning import Search
-from streamhash.lab.workers import run_plans
+import importlib
+from typing import Any
 
-__all__ = [
-    "ROWS_FILE",
-    "Contents",
-    "Experiment",
-    "Plan",
-    "Row",
-    "Search",
-    "append_row",
-    "comparison_markdown",
-    "experiment_names",
-    "find_method",
-    "have_figures",
-    "latest",
-    "make_hasher",
-    "markdown_table",
-    "plan_cell",
-    "read_experiment",
-    "read_folder",
-    "read_rows",
-    "report_markdown",
-    "rich_table",
-    "row_key",
-    "run_cell",
-    "run_plan",
-    "run_plans",
-    "sort_rows",
-    "summarise",
-    "to_json",
-    "write_contents",
-    "write_report",
-]
+# Where each public name lives; a test holds ``__init__.pyi`` to it.
+_PUBLIC = {
+    "comparison": ("Comparison", "compare", "reproduce"),
+    "experiment": ("Experiment", "experiment_names", "read_experiment"),
+    "report.figures": ("have_figures",),
+    "report.tables": ("rich_table",),
+    "report.write": ("Report", "comparison_markdown", "markdown_table", "write_report"),
+    "rows": ("ROWS_FILE", "Line", "Row", "append_row", "latest", "read_folder", "read_rows"),
+    "run": ("Plan", "Progress", "bench", "plan_cell", "run_cell", "run_cells"),
+    "tuning": ("tune", "tuned_settings"),
+}
+_MODULE_OF = {
+    **{name: module for module, names in _PUBLIC.items() for name in names},
+    **dict.fromkeys(("row_key", "strict_json", "summarise", "to_json"), "rows"),
+    **dict.fromkeys(("find_method", "find_methods", "make_hasher", "run_plan"), "run"),
+}
+
+__all__ = list(_MODULE_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'streamhash.lab' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"streamhash.lab.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value

@@ -1,4 +1,4 @@
-"""The experiments of a paper, one TOML file each in ``papers``: what is run, and what was printed.
+"""The experiments of a paper, a TOML file each in ``experiments``: what is run, what was printed.
 
 A file names the paper's data and what stands in for them where they are not at hand, the protocol
 on each, the methods with their settings, and the published numbers. A figure that is drawn from the
@@ -8,7 +8,7 @@ share rows, and none of them is run twice.
 
 import math
 import tomllib
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
@@ -17,13 +17,14 @@ from typing import Any
 from streamhash.errors import InputError
 from streamhash.hashers import METHODS
 from streamhash.lab.datasets import DataSet
-from streamhash.lab.plan import Plan, plan_cell
-from streamhash.lab.summary import Line
+from streamhash.lab.rows import Line, method_name
+from streamhash.lab.run import Plan, plan_cell
 
 __all__ = ["Experiment", "Numbers", "Protocol", "Run", "experiment_names", "read_experiment"]
 
 QUICK = {"stream": 2000, "checkpoints": 3, "rows": 100_000}
 QUICK_BITS = (32,)
+PROTOCOL_FACTS = ("stream", "queries_per_class", "split", "checkpoints", "curve_metric")
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,12 @@ class Run:
     @property
     def label(self) -> str:
         """Name of the line."""
-        name = METHODS[self.method].__name__
-        return ", ".join([name, *(f"{name}={value}" for name, value in self.changes.items())])
+        return ", ".join([method_name(self.method), *self.changed])
+
+    @property
+    def changed(self) -> list[str]:
+        """What is changed in the settings, as ``name=value``."""
+        return [f"{name}={value}" for name, value in self.changes.items()]
 
 
 @dataclass(frozen=True)
@@ -128,45 +133,44 @@ class Experiment:
     ) -> list[Plan]:
         """Plan all cells on a data set, seed by seed, so that a stopped run has whole tables."""
         protocol = self.protocol(data.name)
+        how = {name: getattr(protocol, name) for name in PROTOCOL_FACTS}
         planned = [
             plan_cell(
-                run.method,
-                data,
-                n_bits,
-                seed,
-                settings=run.settings,
-                changes=run.changes,
-                stream=protocol.stream,
-                queries_per_class=protocol.queries_per_class,
-                checkpoints=protocol.checkpoints,
-                split=protocol.split,
-                curve_metric=protocol.curve_metric,
+                run.method, data, n_bits, seed, settings=run.settings, changes=run.changes, **how
             )
             for seed in range(self.seeds if seeds is None else seeds)
             for n_bits in self.bits
             for run in self.runs(data.name)
             if n_bits in run.bits and (methods is None or run.method in methods)
         ]
-        return sorted(
-            planned, key=lambda plan: (plan.seed, plan.features)
-        )  # one arena after another
+        return sorted(planned, key=lambda plan: (plan.seed, plan.features))  # splits in their order
 
     def found(self, lines: Iterable[Line], data: str) -> list[tuple[Run, dict[int, Line]]]:
         """Find the lines of each run by code length, among all that were summarised from rows."""
         protocol = self.protocol(data)
-        fitting = [line for line in lines if _fits(line, protocol)]
+        how = {"data": data, **{name: getattr(protocol, name) for name in PROTOCOL_FACTS}}
+        fitting = [line for line in lines if how.items() <= line.rows[0].items()]
         table = []
         for run in self.runs(data):
-            by_bits = {line.n_bits: line for line in fitting if _is_of(line, run)}
+            mine = {"method": run.method, "settings": run.settings, "changes": dict(run.changes)}
+            own = [line for line in fitting if mine.items() <= line.rows[0].items()]
+            by_bits = {line.n_bits: line for line in own}
             table.append((run, {bits: by_bits[bits] for bits in run.bits if bits in by_bits}))
         return table
 
+    def printed(self, method: str, n_bits: int) -> Iterator[tuple[str, str, float]]:
+        """Yield what was printed or measured elsewhere of a method: source, metric, value."""
+        place = self.bits.index(n_bits)
+        for numbers in self.numbers:
+            for metric, values in numbers.values.items():
+                if numbers.method == method and not math.isnan(values[place]):
+                    yield numbers.source, metric, values[place]
+
     def published(self, method: str, metric: str, n_bits: int) -> float | None:
         """Return the paper's number for a cell; None if it printed none."""
-        for numbers in self.numbers:
-            if (numbers.method, numbers.source) == (method, "paper") and metric in numbers.values:
-                value = numbers.values[metric][self.bits.index(n_bits)]
-                return None if math.isnan(value) else value
+        for source, name, value in self.printed(method, n_bits):
+            if (source, name) == ("paper", metric):
+                return value
         return None
 
     def quick(self) -> "Experiment":
@@ -201,18 +205,6 @@ class Experiment:
         )
 
 
-def _fits(line: Line, protocol: Protocol) -> bool:
-    row = line.rows[0]
-    facts = ("data", "stream", "queries_per_class", "split", "checkpoints", "curve_metric")
-    return all(row[name] == getattr(protocol, name) for name in facts)
-
-
-def _is_of(line: Line, run: Run) -> bool:
-    row = line.rows[0]
-    mine = (run.method, run.settings, dict(run.changes))
-    return (row["method"], row["settings"], row["changes"]) == mine
-
-
 def experiment_names() -> list[str]:
     """Return the names of all experiments.
 
@@ -220,36 +212,32 @@ def experiment_names() -> list[str]:
     ['mnist-table', 'mnist-precision', 'mnist-curve', 'mnist-auc', 'mnist-unseen', 'mnist-ablation']
     """
     kinds = ("table", "precision", "curve", "auc", "unseen", "ablation")
-    names = [place.name.removesuffix(".toml") for place in _papers().iterdir() if place.is_file()]
+    names = [place.name.removesuffix(".toml") for place in _folder().iterdir() if place.is_file()]
     return sorted(names, key=lambda name: (name.split("-")[0], kinds.index(name.split("-")[-1])))
 
 
 @cache
 def read_experiment(name: str) -> Experiment:
     """Read an experiment by its name."""
-    place = _papers().joinpath(f"{name}.toml")
+    place = _folder().joinpath(f"{name}.toml")
     if name not in experiment_names():
         known = ", ".join(experiment_names())
         raise InputError(f"there is no experiment {name!r}; choose from {known}.")
     given = tomllib.loads(place.read_text(encoding="utf-8"))
+    own = {
+        **{part: given[part] for part in ("title", "kind", "where")},
+        "name": name,
+        "metrics": tuple(given["metrics"]),
+        "numbers": _numbers(given),
+        "claims": tuple(given.get("claims", ())),
+    }
     if "cells" in given:  # the same cells as those of another
-        base = read_experiment(given.pop("cells"))
-        return replace(
-            base,
-            name=name,
-            title=given["title"],
-            kind=given["kind"],
-            where=given["where"],
-            metrics=tuple(given["metrics"]),
-            numbers=_numbers(given),
-            claims=tuple(given.get("claims", ())),
-        )
+        return replace(read_experiment(given["cells"]), **own)
     shared = given.get("protocol", {})
     return Experiment(
-        name=name,
-        **{part: given[part] for part in ("title", "kind", "where", "paper")},
+        **own,
+        paper=given["paper"],
         bits=tuple(given["bits"]),
-        metrics=tuple(given["metrics"]),
         methods=tuple(given["methods"]),
         protocols=tuple(
             Protocol(**{**shared, **on, "settings": tuple(on["settings"])}) for on in given["on"]
@@ -257,8 +245,6 @@ def read_experiment(name: str) -> Experiment:
         extra_runs=tuple(
             {**run, "bits": tuple(run.get("bits", given["bits"]))} for run in given.get("run", ())
         ),
-        numbers=_numbers(given),
-        claims=tuple(given.get("claims", ())),
         seeds=given.get("seeds", 3),
     )
 
@@ -274,5 +260,5 @@ def _numbers(given: Mapping[str, Any]) -> tuple[Numbers, ...]:
     )
 
 
-def _papers() -> Any:
+def _folder() -> Any:
     return files("streamhash.lab").joinpath("experiments")

@@ -1,29 +1,44 @@
-"""Result rows: one JSON object a line, only ever appended to.
+"""Result rows: one JSON object a line, only ever appended to; and the lines that tables show.
 
 A row holds all that its cell of a table needs, so that tables, figures and pages are rebuilt from
-rows and never typed. ``docs/cli.md`` lists the fields.
+rows and never typed. ``docs/cli.md`` lists the fields. A line of a table gathers the rows that
+differ in their seed only.
 """
 
 import json
 import logging
 import math
 import os
+import platform
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from streamhash.errors import FileError
 from streamhash.storage import new_parameters
+from streamhash.threads import get_threads
 
 __all__ = [
+    "METRICS",
     "ROWS_FILE",
+    "Line",
     "Row",
     "append_row",
+    "by_group",
+    "describe_machine",
     "latest",
+    "method_name",
     "read_folder",
     "read_rows",
     "row_key",
+    "seedless_key",
     "strict_json",
+    "summarise",
     "to_json",
 ]
 
@@ -33,20 +48,19 @@ log = logging.getLogger("streamhash.lab")
 
 # What makes two rows the same cell: all parameters, so that changed defaults are a new cell.
 IDENTITY = (
-    "method",
-    "settings",
-    "parameters",
-    "features",
-    "data",
-    "data_checksum",
-    "n_bits",
-    "seed",
-    "stream",
-    "queries_per_class",
-    "checkpoints",
+    *("method", "settings", "parameters", "features", "data", "data_checksum", "n_bits"),
+    *("seed", "stream", "queries_per_class", "checkpoints"),
 )
 # Came later: what a row without them was.
 LATER = {"split": "all", "curve_metric": "map", "test_seeds": 0}
+# The five metrics of the papers: name in the row, heading, and what it says in plain words.
+METRICS = {
+    "map": ("mAP", "how near the top of the whole ranking the similar items stand"),
+    "map@1000": ("mAP@1000", "the same, looking at the first 1000 results only"),
+    "precision@h2": ("P@H2", "share of similar items within Hamming distance 2 (nothing found: 0)"),
+    "precision@100": ("P@100", "share of similar items among the first 100 results"),
+    "auc": ("AUC", "mean mAP over the stream: high for codes that are good early"),
+}
 
 
 def row_key(row: Mapping[str, Any]) -> str:
@@ -125,3 +139,127 @@ def read_folder(folder: Path) -> list[Row]:
 def latest(rows: Iterable[Row]) -> list[Row]:
     """Keep the last row of every cell, in the order in which the cells first came."""
     return list({row_key(row): row for row in rows}.values())
+
+
+@dataclass(frozen=True)
+class Line:
+    """One method, with its settings, on one data set at one code length: a row for each seed."""
+
+    label: str
+    data: str
+    n_bits: int
+    rows: tuple[Row, ...]
+
+    @property
+    def method(self) -> str:
+        """Name of the method on the command line."""
+        return str(self.rows[0]["method"])
+
+    def values(self, metric: str) -> list[float]:
+        """Values of a metric, one for each seed that has it."""
+        found = [row["metrics"].get(metric) for row in self.rows]
+        return [value for value in found if value is not None]
+
+    def mean(self, metric: str) -> float | None:
+        """Mean over the seeds; None if no row has the metric."""
+        values = self.values(metric)
+        return float(np.mean(values)) if values else None
+
+    def std(self, metric: str) -> float | None:
+        """Standard deviation over the seeds (n - 1); None with fewer than two."""
+        values = self.values(metric)
+        return float(np.std(values, ddof=1)) if len(values) > 1 else None
+
+    def seconds(self, what: str) -> float:
+        """Mean processor seconds spent on ``what``."""
+        return float(np.mean([row["seconds"][what]["cpu"] for row in self.rows]))
+
+    def text(self, metric: str) -> str:
+        """Mean, and ± the deviation where there is one, as tables show it."""
+        mean, std = self.mean(metric), self.std(metric)
+        if mean is None:
+            return "–"
+        return f"{mean:.3f}" if std is None else f"{mean:.3f} ± {std:.3f}"
+
+
+def summarise(rows: Iterable[Row]) -> list[Line]:
+    """Gather rows that differ in the seed only; of rows of one cell the latest counts."""
+    lines: dict[str, list[Row]] = defaultdict(list)
+    for row in latest(rows):
+        lines[seedless_key(row)].append(row)
+    labels = _labels([members[0] for members in lines.values()])
+    found = [
+        Line(label, members[0]["data"], members[0]["n_bits"], tuple(members))
+        for label, members in zip(labels, lines.values(), strict=True)
+    ]
+    order = list(dict.fromkeys(line.data for line in found))
+    return sorted(found, key=lambda line: (order.index(line.data), line.n_bits))
+
+
+def seedless_key(row: Row) -> str:
+    """Return what rows of one setting share, whatever their seeds."""
+    parameters = {**row["parameters"], "random_state": None}
+    return row_key({**row, "seed": None, "parameters": parameters})
+
+
+def by_group(lines: Iterable[Line]) -> dict[tuple[str, int], list[Line]]:
+    """Gather the lines that compare with one another: same data set and code length."""
+    groups: dict[tuple[str, int], list[Line]] = defaultdict(list)
+    for line in lines:
+        groups[line.data, line.n_bits].append(line)
+    return dict(groups)
+
+
+def method_name(method: str) -> str:
+    """Return the name of a method as papers write it; the class of one with an import path.
+
+    >>> method_name("sdoh"), method_name("package.module:MyHash")
+    ('SDOH', 'MyHash')
+    """
+    from streamhash.hashers import METHODS
+
+    return METHODS[method].__name__ if method in METHODS else method.rpartition(":")[2]
+
+
+def _labels(rows: list[Row]) -> list[str]:
+    """Name lines by method and what was set; those still alike also by their stream and number."""
+    labels = []
+    for row in rows:
+        settings = [row["settings"]] if row["settings"] != "default" else []
+        changes = [f"{name}={value}" for name, value in row["changes"].items()]
+        labels.append(" ".join([method_name(row["method"]), *settings, *changes]))
+    for more in (
+        lambda row, _: f"{row['stream']:,} instances",
+        lambda _, number: f"variant {number}",
+    ):
+        groups: list[Any] = [
+            (label, row["data"], row["n_bits"]) for label, row in zip(labels, rows, strict=True)
+        ]
+        count, seen = Counter(groups), Counter[Any]()
+        for i, group in enumerate(groups):
+            if count[group] > 1:
+                seen[group] += 1
+                labels[i] += f" ({more(rows[i], seen[group])})"
+    return labels
+
+
+def describe_machine() -> dict[str, Any]:
+    """Describe this machine: processor, cores, threads in use, and the versions that matter."""
+    return {
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count() or 1,
+        "threads": get_threads(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("numpy", "numba", "scikit-learn")},
+    }
+
+
+def _cpu_model() -> str:
+    """Name the processor; Linux keeps the name out of reach of ``platform``."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()

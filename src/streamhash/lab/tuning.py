@@ -3,44 +3,130 @@
 Tried are the defaults and random draws from the method's ``search``, each on one split of the
 stream; then the best few again on two splits more, and the best mean of the three is chosen. Test
 queries take no part: rows that are queries of any test seed are left out (``split="validation"``).
+What was found for a data set is kept in ``experiments/tuned``.
 """
 
+import tomllib
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from streamhash.errors import InputError
-from streamhash.lab.datasets import DataSet
-from streamhash.lab.plan import Plan, find_method, plan_cell
-from streamhash.lab.rows import Row, row_key
+from streamhash.lab.datasets import DataSet, load_data
+from streamhash.lab.rows import ROWS_FILE, Row, latest, read_rows, row_key, seedless_key
+from streamhash.lab.run import (
+    Method,
+    Plan,
+    Progress,
+    find_method,
+    find_methods,
+    plan_cell,
+    run_cells,
+)
 
-__all__ = ["Search", "best_changes", "candidates"]
+__all__ = ["TUNED_FILE", "SettingsSearch", "best_changes", "candidates", "tune", "tuned_settings"]
 
+TUNED_FILE = "tuned.toml"
 FINALISTS = 3
 SPLITS = 3  # on which each finalist is measured
 
 
+def tune(
+    methods: Method | Sequence[Method] = "all",
+    data: DataSet | str | Path = "digits",
+    *,
+    n_bits: int = 32,
+    budget: int = 20,
+    metric: str = "map",
+    stream: int | None = None,
+    queries_per_class: int | None = None,
+    test_seeds: int = 3,
+    random_state: int = 0,
+    out: str | Path = "streamhash-tuning",
+    jobs: int | None = None,
+    executor: Executor | None = None,
+    progress: Callable[[Progress], object] | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Search for the best settings on the stream alone, and return what to change, by method.
+
+    Every trial is a row in ``out/rows.jsonl``, what was found is in ``out/tuned.toml``, and a
+    second call goes on where the first was stopped.
+
+    Parameters
+    ----------
+    methods, data : as :func:`~streamhash.lab.bench` takes them
+    n_bits : length of the codes
+    budget : settings to try of each method
+    metric : what is to be best
+    stream, queries_per_class : as :func:`~streamhash.lab.plan_cell` takes them
+    test_seeds : seeds whose test queries are left out
+    random_state : draws the settings that are tried
+    out : folder of the rows, and of ``tuned.toml``
+    jobs, executor, progress : as :func:`~streamhash.lab.run_cells` takes them
+    """
+    found = data if isinstance(data, DataSet) else load_data(data)
+    choices = (found, n_bits, budget, metric, random_state, test_seeds, stream, queries_per_class)
+    searches = [SettingsSearch(name, *choices) for name in find_methods(methods)]
+    path = Path(out) / ROWS_FILE
+
+    def run(plans: list[Plan]) -> list[Row]:
+        run_cells(
+            plans,
+            rows_file=path,
+            skip_failures=True,
+            jobs=jobs,
+            executor=executor,
+            progress=progress,
+        )
+        return latest(read_rows(path))
+
+    rows = run([plan for search in searches for plan in search.first_round()])
+    rows = run([plan for search in searches for plan in search.last_round(rows)])
+    chosen = {search.method: search.chosen(rows) for search in searches}
+    text = [
+        f"# Found by streamhash tune on {found.name} at {n_bits} bits, with {budget} settings of "
+        f"each method:\n# changes of the defaults with the best {metric} over three splits of the "
+        "stream.\n"
+    ]
+    for method, (changes, value) in chosen.items():
+        heading = f'["{method}"]' if ":" in method else f"[{method}]"
+        lines = [f"{name} = {_toml(value)}\n" for name, value in changes.items()]
+        text.append(f"{heading}  # {metric} {value:.3f} on the stream\n" + "".join(lines))
+    (Path(out) / TUNED_FILE).write_text("\n".join(text), encoding="utf-8")
+    return {method: changes for method, (changes, _) in chosen.items()}
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    # TOML has no null: a text that no parameter takes stands for None.
+    return '"none"' if value is None else repr(value).replace("'", '"')
+
+
 @dataclass(frozen=True)
-class Search:
+class SettingsSearch:
     """The search for the settings of one method on one data set."""
 
     method: str
     data: DataSet
-    n_bits: int = 64
+    n_bits: int = 32
     budget: int = 20
     metric: str = "map"
-    seed: int = 0
+    random_state: int = 0
     test_seeds: int = 3
     stream: int | None = None
     queries_per_class: int | None = None
 
     def first_round(self) -> list[Plan]:
         """Every candidate on the first split."""
-        drawn = candidates(self.method, self.budget, self.seed)
-        return [self._plan(changes, 0) for changes in drawn]
+        return [self._plan(changes, 0) for changes in self._candidates()]
 
     def last_round(self, rows: Sequence[Row]) -> list[Plan]:
         """The best of the first round, on the other splits."""
@@ -62,10 +148,13 @@ class Search:
             )
         return found
 
+    def _candidates(self) -> list[dict[str, Any]]:
+        return candidates(self.method, self.budget, self.random_state)
+
     def _own(self, rows: Sequence[Row]) -> Iterator[Row]:
         keys = {
             row_key(self._plan(changes, split).identity())
-            for changes in candidates(self.method, self.budget, self.seed)
+            for changes in self._candidates()
             for split in range(SPLITS)
         }
         return (row for row in rows if row_key(row) in keys)
@@ -85,14 +174,14 @@ class Search:
         )
 
 
-def candidates(method: str, budget: int, seed: int = 0) -> list[dict[str, Any]]:
+def candidates(method: str, budget: int, random_state: int = 0) -> list[dict[str, Any]]:
     """Return up to ``budget`` different sets of changes; the first is none, the defaults.
 
     >>> candidates("hcoh", 3)
     [{}, {'learning_rate': 0.106}, {'learning_rate': 0.582}]
     """
     space = find_method(method).search
-    rng = np.random.default_rng([seed, zlib.crc32(method.encode())])
+    rng = np.random.default_rng([random_state, zlib.crc32(method.encode())])
     found: list[dict[str, Any]] = [{}]
     for _ in range(20 * budget):  # a small space runs out of new ones
         if len(found) >= budget or not space:
@@ -105,19 +194,41 @@ def candidates(method: str, budget: int, seed: int = 0) -> list[dict[str, Any]]:
 
 def best_changes(rows: Sequence[Row], metric: str) -> tuple[dict[str, Any], float] | None:
     """Return the changes with the best mean among those measured on every split."""
-    scores: dict[str, list[float]] = {}
-    changes: dict[str, dict[str, Any]] = {}
+    alike: dict[str, list[Row]] = {}
     for row in rows:
-        key = row_key({**row, "seed": None, "parameters": {**row["parameters"], "random_state": 0}})
-        scores.setdefault(key, []).append(_score(row, metric))
-        changes[key] = row["changes"]
-    full = {key: float(np.mean(found)) for key, found in scores.items() if len(found) >= SPLITS}
-    if not full:
+        alike.setdefault(seedless_key(row), []).append(row)
+    means = [
+        (float(np.mean([_score(row, metric) for row in members])), members[-1]["changes"])
+        for members in alike.values()
+        if len(members) >= SPLITS
+    ]
+    if not means:
         return None
-    best = max(full, key=lambda key: full[key])
-    return changes[best], full[best]
+    best, changes = max(means, key=lambda pair: pair[0])
+    return changes, best
 
 
 def _score(row: Row, metric: str) -> float:
     value = row["metrics"].get(metric)
     return -1.0 if value is None else float(value)
+
+
+def tuned_settings(data: str, method: str) -> dict[str, Any]:
+    """Return what was changed in the defaults of ``method`` for the data set ``data``.
+
+    Nothing for a method without anything to search for.
+    """
+    found = _tuned(data)
+    if method not in found:
+        known = ", ".join(found) or "no method"
+        raise InputError(
+            f"there are no tuned settings of {method} for {data}: {known} has some; run streamhash "
+            f"tune {method} --data {data} and pass what it finds with --set."
+        )
+    return {name: None if value == "none" else value for name, value in found[method].items()}
+
+
+@cache
+def _tuned(data: str) -> dict[str, dict[str, Any]]:
+    place = files("streamhash.lab").joinpath("experiments", "tuned", f"{data}.toml")
+    return tomllib.loads(place.read_text(encoding="utf-8")) if place.is_file() else {}

@@ -1,19 +1,28 @@
 """The figures of a report, drawn by matplotlib from result rows.
 
-Each is a ``Figure`` of matplotlib with light colours, which ``picture.py`` turns into PNG files and
-into SVG whose colours follow the page.
+Each is a ``Figure`` of matplotlib with light colours; :func:`save_png` writes it as a PNG file,
+:func:`to_svg` as SVG whose colours follow the page. Colours are those that people with any
+colour vision tell apart (Okabe and Ito 2008); each has a lighter twin for dark pages. A method has
+one colour and marker in every figure; lines of one method differ by their dashes, and the name of
+each line stands at its end, so that no legend has to be matched with colours.
 """
 
+import io
 import math
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.lab.report.colours import GRID, INK, OTHER_PAIRS, SIMILAR_PAIRS, line_styles
-from streamhash.lab.summary import METRICS, Line
+from streamhash.lab.comparison import Comparison, Entry, heading, own_method
+from streamhash.lab.report.sentences import join
+from streamhash.lab.rows import METRICS, Line, method_name
 from streamhash.optional import import_optional
 
 if TYPE_CHECKING:
@@ -21,22 +30,60 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "Trace",
+    "SCHEMES",
+    "draw_comparison",
     "draw_curves",
     "draw_distances",
     "draw_precision",
-    "name_lines",
+    "figure_caption",
+    "have_figures",
     "new_figure",
-    "plot_curves",
-    "plot_precision",
-    "tenths",
+    "save_png",
     "tidy",
+    "to_svg",
 ]
 
-LABEL_SIZE = 10.0
+INK = "#24292f"
+GRID = "#d8dee4"
+FLOOR = "#7b8087"
+PALETTE = {
+    "#0072b2": "#4aa8e0",  # blue
+    "#d55e00": "#f08040",  # vermilion
+    "#009e73": "#2fc79b",  # green
+    "#cc79a7": "#e09fc5",  # purple
+    "#e69f00": "#f0b840",  # orange
+    "#56b4e9": "#8accf2",  # sky
+    "#8c510a": "#c9975b",  # brown
+    "#54478c": "#a597e0",  # indigo
+}
+BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BROWN, INDIGO = PALETTE
+SIMILAR_PAIRS, OTHER_PAIRS = BLUE, VERMILION
+SCHEMES = {INK: "#e6edf3", GRID: "#30363d", FLOOR: "#9aa0a8", **PALETTE}
+DASHES = ("-", (0, (4, 1.5)), (0, (1.5, 1.5)), (0, (5, 1.5, 1, 1.5)))
+# Colour, marker and first dashes. A method that grew out of another shares its colour, dashed;
+# methods that need no labels are grey.
+METHOD_STYLES = {
+    "sdoh": (BLUE, "o", 0),
+    "hcoh": (VERMILION, "s", 0),
+    "hmoh": (VERMILION, "P", 1),
+    "bsodh": (GREEN, "D", 0),
+    "mihash": (PURPLE, "^", 0),
+    "osh": (ORANGE, "v", 0),
+    "adapthash": (SKY, "X", 0),
+    "sketchhash": (BROWN, "<", 0),
+    "frosh": (BROWN, ">", 1),
+    "okh": (INDIGO, "p", 0),
+    "itq": (FLOOR, "d", 2),
+    "pcah": (FLOOR, "h", 3),
+    "lsh": (FLOOR, ".", 1),
+}
+UNKNOWN = (INK, "*", 0)  # a method of somebody else
+LABEL_POINTS = 10.0
 LABEL_GAP = 0.065  # least distance of two such labels, as a share of the axes' height
 
 End = tuple[str, float, float, str]  # a label, the place where its line ends, and its colour
+PANEL_LABEL_POINTS = 8.0
+SHOWN_DISTANCES = 64  # bits at which an ablation shows its distances
 
 
 @dataclass(frozen=True)
@@ -180,7 +227,7 @@ def tidy(axes: "Axes") -> None:
 def name_lines(
     axes: "Axes",
     ends: Sequence[End],
-    size: float = LABEL_SIZE,
+    size: float = LABEL_POINTS,
     limits: tuple[float, float] | None = None,
 ) -> None:
     """Give a plot of lines its frame, from 0 up, and each line its name at its end."""
@@ -188,7 +235,7 @@ def name_lines(
     low, high = (0.0, tenths(axes)[1]) if limits is None else limits
     axes.set_ylim(low, high)
     ends = sorted(ends, key=lambda end: end[2])
-    gap = LABEL_GAP * size / LABEL_SIZE
+    gap = LABEL_GAP * size / LABEL_POINTS
     places = _spread([y - low for _, _, y, _ in ends], high - low, gap)
     for (name, x, y, colour), at in zip(ends, places, strict=True):
         place: dict[str, Any] = {"xycoords": "data", "textcoords": axes.get_yaxis_transform()}
@@ -223,3 +270,179 @@ def _spread(heights: list[float], top: float, share: float = LABEL_GAP) -> list[
     places = np.repeat([np.mean(pile) for pile in piles], [len(pile) for pile in piles])
     places = np.clip(places, 0, top - (len(heights) - 1) * gap)
     return [float(place) + number * gap for number, place in enumerate(places)]
+
+
+def line_styles(lines: Sequence[Line]) -> list[dict[str, Any]]:
+    """Choose colour, marker and dashes of each line, by its method."""
+    styles, seen = [], Counter[str]()
+    for line in lines:
+        colour, marker, dashes = METHOD_STYLES.get(line.method, UNKNOWN)
+        number = (dashes + seen[line.method]) % len(DASHES)
+        seen[line.method] += 1
+        styles.append(
+            {
+                "color": colour,
+                "marker": marker,
+                "linestyle": DASHES[number],
+                "linewidth": 1.8 if number == 0 else 1.3,
+                "markersize": 4,
+            }
+        )
+    return styles
+
+
+def draw_comparison(comparison: Comparison, settings: str) -> "Figure | None":
+    """Draw the figure of an experiment for one kind of settings; None if its table says it all."""
+    draw = {
+        "precision": _draw_panels,
+        "unseen": _draw_panels,
+        "curve": _draw_panels,
+        "auc": _draw_areas,
+        "ablation": _draw_distances,
+    }.get(comparison.experiment.kind)
+    if draw is None or len(list(comparison.entries(settings))) < 2:
+        return None
+    return draw(comparison, settings)
+
+
+def figure_caption(comparison: Comparison, settings: str) -> str:
+    """Say what the figure shows."""
+    seeds = "mean over the seeds"
+    what = {
+        "precision": f"Precision among the first R results, {seeds}, at each code length.",
+        "unseen": f"Precision among the first R results for classes never learned, {seeds}.",
+        "curve": f"Quality while the stream goes by: {seeds}, and their range as a band.",
+        "auc": f"Area under the curve at each code length: {seeds}, and ± one deviation.",
+        "ablation": "How far similar and dissimilar pairs lie apart, before learning and after.",
+    }[comparison.experiment.kind]
+    others = [e for e in comparison.entries(settings) if not _is_thick(comparison, settings, e)]
+    if not others or comparison.experiment.kind == "ablation":
+        return what
+    names = dict.fromkeys(method_name(entry.run.method) for entry in others)
+    return f"{what} Thin: {join(list(names))}, which are not lines of the paper."
+
+
+def _is_thick(comparison: Comparison, settings: str, entry: Entry) -> bool:
+    return entry in comparison.contenders(settings)
+
+
+def _label(entry: Entry) -> str:
+    """Name a line as shortly as can be: OSH (hinge)."""
+    changes = entry.run.changes.items()
+    told = ", ".join(value if isinstance(value, str) else f"{k}={value}" for k, value in changes)
+    name = method_name(entry.run.method)
+    return f"{name} ({told})" if told else name
+
+
+def _styles(comparison: Comparison, settings: str) -> list[tuple[Entry, dict[str, Any]]]:
+    """Choose the style of every entry once, so that it is the same in every panel."""
+    entries = list(comparison.entries(settings))
+    styles = line_styles([next(iter(entry.lines.values())) for entry in entries])
+    own = own_method(comparison.experiment)
+    found = []
+    for entry, style in zip(entries, styles, strict=True):
+        thick = _is_thick(comparison, settings, entry)
+        width = 0.9 if not thick else 2.6 if entry.run.method == own else 1.6
+        above = 3 if not thick else 5 if entry.run.method == own else 4
+        size = 4 if thick else 2.5
+        found.append((entry, {**style, "linewidth": width, "markersize": size, "zorder": above}))
+    return found
+
+
+def _draw_panels(comparison: Comparison, settings: str) -> "Figure":
+    styles = _styles(comparison, settings)
+    lengths = [
+        bits for bits in comparison.experiment.bits if any(bits in e.lines for e, _ in styles)
+    ]
+    n_columns = min(2, len(lengths))
+    n_rows = math.ceil(len(lengths) / n_columns)
+    figure = new_figure(10.8 if n_columns == 2 else 5.4, 3.6 * n_rows)
+    grid = figure.subplots(n_rows, n_columns, squeeze=False)
+    plot = plot_curves if comparison.experiment.kind == "curve" else plot_precision
+    drawn = []
+    for axes, bits in zip(grid.flat, lengths, strict=False):
+        traces = [Trace(_label(e), e.lines[bits], style) for e, style in styles if bits in e.lines]
+        drawn.append(plot(axes, traces))
+        if len(comparison.experiment.bits) > 1:
+            axes.set_title(f"{bits} bits", loc="left", fontsize=10, color=INK)
+    lows, highs = zip(*(tenths(axes) for axes, _ in drawn), strict=True)
+    for axes, ends in drawn:  # the same heights in all panels; not from 0, for room at the top
+        name_lines(axes, ends, PANEL_LABEL_POINTS, (min(lows), max(highs)))
+    for axes in grid.flat[len(lengths) :]:
+        axes.remove()
+    return figure
+
+
+def _draw_areas(comparison: Comparison, settings: str) -> "Figure":
+    """Draw a value for each code length; the lengths stand at even distances."""
+    metric, lengths = comparison.experiment.metrics[0], comparison.experiment.bits
+    figure = new_figure(5.4, 3.9)
+    axes = figure.subplots()
+    ends = []
+    for entry, style in _styles(comparison, settings):
+        places = [place for place, bits in enumerate(lengths) if bits in entry.lines]
+        lines = [entry.lines[lengths[place]] for place in places]
+        means = np.array([line.mean(metric) for line in lines], float)
+        spread = np.array([line.std(metric) or 0.0 for line in lines])
+        axes.errorbar(places, means, yerr=spread, elinewidth=0.8, **style)
+        ends.append((_label(entry), places[-1], float(means[-1]), style["color"]))
+    axes.set_xticks(range(len(lengths)), [f"{bits} bits" for bits in lengths])
+    axes.set(ylabel=heading(metric), xlim=(-0.2, len(lengths) - 0.8))
+    name_lines(axes, ends, PANEL_LABEL_POINTS)
+    return figure
+
+
+def _draw_distances(comparison: Comparison, settings: str) -> "Figure | None":
+    entries: Sequence[Entry] = list(comparison.entries(settings))
+    shared = [b for b in comparison.experiment.bits if all(b in e.lines for e in entries)]
+    if not shared:
+        return None
+    bits = SHOWN_DISTANCES if SHOWN_DISTANCES in shared else shared[0]
+    return draw_distances([entry.lines[bits] for entry in entries])
+
+
+def save_png(figure: "Figure", path: Path, *, dpi: int = 200) -> None:
+    """Write a picture for documents: light, on white, by default sharp on dense screens."""
+    figure.savefig(path, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
+
+
+def to_svg(figure: "Figure", name: str, alt: str) -> str:
+    """Write a picture for a page: text stays text, colours are variables, no address in it."""
+    import matplotlib
+
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    buffer = io.StringIO()
+    # The salt keeps the ids of two pictures on one page apart.
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg).replace("xlink:href", "href")
+    box = re.search(r'viewBox="[^"]*"', svg)
+    top = f'<svg {box.group() if box else ""} role="img" aria-label="{escape(alt)}">'
+    svg = re.sub(r"<svg[^>]*>", lambda _: top, svg, count=1)
+    svg = re.sub(r' id="((?:figure|axes|patch|matplotlib|line2d|text|xtick|ytick)[^"]*)"', "", svg)
+    svg = re.sub(r"font: ([\d.]+px)[^;\"]*", r"font: \1 var(--sans)", svg)
+    for colour in SCHEMES:
+        svg = svg.replace(colour, f"var({_variable(colour)})")
+    return svg
+
+
+def colour_variables(dark: bool) -> str:
+    """Write the colours of one scheme as CSS variables."""
+    return " ".join(
+        f"{_variable(light)}: {twin if dark else light};" for light, twin in SCHEMES.items()
+    )
+
+
+def _variable(colour: str) -> str:
+    return f"--c{colour[1:]}"
+
+
+def have_figures() -> bool:
+    """Whether matplotlib is installed."""
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError:
+        return False
+    return True

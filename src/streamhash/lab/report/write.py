@@ -1,45 +1,196 @@
-"""A folder with tables, figures and one page, rebuilt from result rows."""
+"""A folder with tables, figures and one page, rebuilt from result rows by Jinja2 templates.
 
-from collections.abc import Callable, Iterable, Sequence
+Rows of an experiment of a paper stand beside the paper's numbers, all others by data set and code
+length. Every row has its place, and how many went where is said.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streamhash.errors import InputError
-from streamhash.lab.report.comparison import Comparison
-from streamhash.lab.report.contents import Contents, sort_rows
-from streamhash.lab.report.figures import draw_curves, draw_distances, draw_precision
-from streamhash.lab.report.latex import latex_tables
-from streamhash.lab.report.markdown import report_markdown
-from streamhash.lab.report.page import GENERATOR, group_name, make_page
-from streamhash.lab.report.page_parts import Picture
-from streamhash.lab.report.panels import draw_comparison, figure_words
-from streamhash.lab.report.picture import save_png, to_svg
-from streamhash.lab.report.results_csv import CSV_FIELDS, results_csv
-from streamhash.lab.report.words import curve_words, distance_words, precision_words
-from streamhash.lab.rows import Row
-from streamhash.lab.summary import Line, by_group
+from streamhash.lab.comparison import (
+    Comparison,
+    brief,
+    compare,
+    compare_all,
+    heading,
+    run_note,
+    signed,
+)
+from streamhash.lab.experiment import Experiment
+from streamhash.lab.report import figures as drawing
+from streamhash.lab.report import sentences
+from streamhash.lab.report.tables import HEADINGS, SECONDS, group_sizes, group_title, table_cells
+from streamhash.lab.rows import METRICS, Line, Row, by_group, latest, method_name, summarise
+from streamhash.optional import import_optional
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["have_figures", "write_contents", "write_report"]
+__all__ = ["Report", "comparison_markdown", "markdown_table", "write_report"]
 
 PAGE = "index.html"
+CSV_FIELDS = (
+    *("experiment", "data", "method", "settings", "changes", "n_bits", "metric", "mean", "std"),
+    *("n_seeds", "paper", "difference", "command", "version"),
+)
 # The files of a report, and what each of ours holds: others are never written over.
 OURS = {
-    PAGE: GENERATOR,
+    PAGE: '<meta name="generator" content="streamhash">',
     "report.md": "<!-- written by streamhash report -->\n",
     "tables.tex": "% written by streamhash report\n",
     "results.csv": ",".join(CSV_FIELDS) + "\n",
 }
-ONE_PANEL = 8.0  # inches; a wider figure takes the whole page
-Draw = Callable[[Sequence[Line]], "Figure"]
-Say = Callable[[Sequence[Line]], str]
-FIGURES: dict[str, tuple[str, Draw, Say]] = {
-    "map": ("mAP against instances seen", draw_curves, curve_words),
-    "precision": ("Precision among the first R results", draw_precision, precision_words),
-    "distances": ("Distances of similar and dissimilar pairs", draw_distances, distance_words),
+TINT_STEPS = (0.02, 0.05, 0.1)  # differences from the paper at which the tint grows
+ONE_PANEL_INCHES = 8.0  # a wider figure takes the whole page
+GROUP_FIGURES: dict[
+    str, tuple[str, Callable[[Sequence[Line]], "Figure"], Callable[[Sequence[Line]], str]]
+] = {
+    "map": ("mAP against instances seen", drawing.draw_curves, sentences.describe_curve),
+    "precision": (
+        "Precision among the first R results",
+        drawing.draw_precision,
+        sentences.describe_precision,
+    ),
+    "distances": (
+        "Distances of similar and dissimilar pairs",
+        drawing.draw_distances,
+        sentences.describe_distances,
+    ),
 }
+VERSIONS = ("python", "numpy", "numba", "scikit-learn")
+LATEX_SIGNS = {
+    "\\": r"\textbackslash{}",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "–": "--",
+    "±": r"$\pm$",
+    "−": "$-$",
+    "×": r"$\times$",
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawn figure with its caption; a wide one takes the whole width of the page."""
+
+    title: str
+    sentence: str
+    svg: str
+    wide: bool
+
+
+@dataclass(frozen=True)
+class Report:
+    """Rows as comparisons with a paper, all other lines, and how many rows went where."""
+
+    comparisons: tuple[Comparison, ...]
+    rest: tuple[Line, ...]  # lines of no experiment, and those that belong beside them
+    n_rows: int
+    n_trials: int  # rows of a search for settings
+    n_replaced: int  # rows of a cell that has a later one
+
+    @classmethod
+    def of(cls, rows: Iterable[Row]) -> "Report":
+        """Put rows where a report shows them; trials of a search for settings are no results."""
+        given = list(rows)
+        results = [row for row in given if row.get("split") != "validation"]
+        lines = summarise(results)
+        comparisons = tuple(compare_all(lines))
+        compared = {id(line) for comparison in comparisons for line in comparison.lines}
+        others = {_contest(line) for line in lines if id(line) not in compared}
+        return cls(
+            comparisons=comparisons,
+            rest=tuple(
+                line for line in lines if id(line) not in compared or _contest(line) in others
+            ),
+            n_rows=len(given),
+            n_trials=len(given) - len(results),
+            n_replaced=len(results) - len(latest(results)),
+        )
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether there is anything to show."""
+        return bool(self.comparisons or self.rest)
+
+    def account(self) -> str:
+        """Say how many rows were used for what."""
+        compared = {id(line): line for each in self.comparisons for line in each.lines}
+        others = [line for line in self.rest if id(line) not in compared]
+        counts = {
+            "in experiments of a paper": sum(len(line.rows) for line in compared.values()),
+            "by data set and code length": sum(len(line.rows) for line in others),
+            "left out as trials of a search for settings": self.n_trials,
+            "left out as their cells have later rows": self.n_replaced,
+        }
+        parts = [f"{number:,} {what}" for what, number in counts.items() if number]
+        return f"{self.n_rows:,} rows: {sentences.join(parts)}." if parts else "No rows."
+
+    def markdown(self) -> str:
+        """Write the comparisons with what they say, then all other lines, in Markdown."""
+        return _tidy(_template("report.md").render(report=self))
+
+    def latex(self) -> str:
+        """Write a ``table*`` for each comparison that is a table and for each kind of settings."""
+        return _tidy(_template("tables.tex").render(comparisons=self.comparisons))
+
+    def csv(self) -> str:
+        """Write a line for each cell and metric; those of no experiment have an empty first field.
+
+        For spreadsheets and data frames.
+        """
+        text = io.StringIO()
+        writer = csv.DictWriter(text, CSV_FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(_records(self))
+        return text.getvalue()
+
+    def page(self, pictures: Mapping[str, Sequence[Picture]], command: str) -> str:
+        """Write one page that shows it all: self-contained, light and dark, for any browser."""
+        lines = [*(line for each in self.comparisons for line in each.lines), *self.rest]
+        page: str = _template("page.html").render(
+            report=self,
+            pictures=pictures,
+            command=command,
+            details=_details(self.comparisons),
+            every_row=[row for line in lines for row in line.rows],
+            data=list(dict.fromkeys(line.data for line in lines)),
+            papers=list(dict.fromkeys(each.experiment.paper for each in self.comparisons)),
+        )
+        return page
+
+    def write(self, folder: Path, *, command: str, figures: bool = True) -> Path:
+        """Write page, tables and figures into ``folder``, and return the page's path."""
+        if not self.has_lines:
+            what = "only trials of a search for settings" if self.n_trials else "no result rows"
+            raise InputError(
+                f"{folder}: there are {what} to report; run streamhash bench with --out first."
+            )
+        for name, mark in OURS.items():
+            path = folder / name
+            if path.exists() and mark not in path.read_text(encoding="utf-8", errors="replace"):
+                raise InputError(
+                    f"{path} was not written by streamhash; move it, or choose another folder."
+                )
+        folder.mkdir(parents=True, exist_ok=True)
+        texts = {
+            PAGE: self.page(_draw(self, folder) if figures else {}, command),
+            "report.md": OURS["report.md"] + "\n" + self.markdown(),
+            "results.csv": self.csv(),
+        }
+        if self.comparisons:
+            texts["tables.tex"] = OURS["tables.tex"] + "\n" + self.latex()
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+        return folder / PAGE
 
 
 def write_report(rows: Iterable[Row], folder: Path, *, command: str, figures: bool = True) -> Path:
@@ -48,77 +199,190 @@ def write_report(rows: Iterable[Row], folder: Path, *, command: str, figures: bo
     ``command`` is what the page names for making all of it again. ``figures=False`` leaves them
     out, where matplotlib is not installed.
     """
-    return write_contents(sort_rows(rows), folder, command=command, figures=figures)
+    return Report.of(rows).write(folder, command=command, figures=figures)
 
 
-def write_contents(contents: Contents, folder: Path, *, command: str, figures: bool = True) -> Path:
-    """Write the report of rows that were sorted already."""
-    if not contents.has_lines:
-        what = "only trials of a search for settings" if contents.n_trials else "no result rows"
-        raise InputError(
-            f"{folder}: there are {what} to report; run streamhash bench with --out first."
-        )
-    for name, mark in OURS.items():
-        path = folder / name
-        if path.exists() and mark not in path.read_text(encoding="utf-8", errors="replace"):
-            raise InputError(
-                f"{path} was not written by streamhash; move it, or choose another folder."
-            )
-    folder.mkdir(parents=True, exist_ok=True)
-    pictures = _draw_all(contents, folder) if figures else {}
-    texts = {
-        PAGE: make_page(contents, pictures, command),
-        "report.md": OURS["report.md"] + "\n" + report_markdown(contents),
-        "results.csv": results_csv(contents),
+def comparison_markdown(
+    experiment: Experiment, lines: Sequence[Line], data: str, settings: str | None = None
+) -> str:
+    """Write the tables of an experiment on a data set, one for each metric.
+
+    ``settings`` picks the lines with one kind of them, such as "published".
+    """
+    tables: Any = _template("tables.md").module
+    return _tidy(tables.comparison_tables(compare(experiment, lines, data), settings)).strip()
+
+
+def markdown_table(lines: Sequence[Line]) -> str:
+    """Write the table in Markdown, best values bold, with a title line above each group."""
+    tables: Any = _template("tables.md").module
+    return _tidy(tables.group_tables(lines))
+
+
+def _tidy(text: str) -> str:
+    """Leave one empty line where a template has left several."""
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def _contest(line: Line) -> tuple[object, ...]:
+    """Return what lines share that are compared with each other where no paper is.
+
+    Only lines with default settings have company outside their experiment.
+    """
+    row = line.rows[0]
+    alone = id(line) if row["settings"] != "default" else None
+    return (line.data, line.n_bits, row["stream"], row["split"], row["checkpoints"], alone)
+
+
+def _records(report: Report) -> Iterator[dict[str, Any]]:
+    for comparison in report.comparisons:
+        experiment = comparison.experiment
+        name = f"{experiment.name} (quick)" if experiment.is_quick else experiment.name
+        for entry in comparison.entries():
+            for metric, bits in comparison.columns:
+                line = entry.lines.get(bits)
+                if line is not None and line.values(metric):
+                    yield {
+                        **_record(name, line, metric),
+                        "paper": comparison.paper(entry.run, metric, bits),
+                        "difference": comparison.difference(entry, metric, bits),
+                    }
+    for line in report.rest:
+        yield from (_record("", line, metric) for metric in METRICS if line.values(metric))
+
+
+def _record(experiment: str, line: Line, metric: str) -> dict[str, Any]:
+    row = line.rows[0]
+    return {
+        "experiment": experiment,
+        "changes": " ".join(f"{name}={value}" for name, value in row["changes"].items()),
+        "metric": metric,
+        "mean": line.mean(metric),
+        "std": line.std(metric),
+        "n_seeds": len(line.values(metric)),
+        **{
+            name: row[name]
+            for name in ("data", "method", "settings", "n_bits", "command", "version")
+        },
     }
-    if contents.comparisons:
-        texts["tables.tex"] = OURS["tables.tex"] + "\n" + latex_tables(contents.comparisons)
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8", newline="\n")
-    return folder / PAGE
 
 
-def _draw_all(contents: Contents, folder: Path) -> dict[str, list[Picture]]:
+def _details(comparisons: Sequence[Comparison]) -> dict[int, dict[str, Any]]:
+    """Gather what a click on a cell opens; cells of one line share it, in all tables."""
+    found: dict[int, dict[str, Any]] = {}
+    for comparison in comparisons:
+        for entry in comparison.entries():
+            for bits, line in entry.lines.items():
+                new = {"name": f"cell-{len(found)}", "line": line, "printed": {}}
+                detail = found.setdefault(id(line), {**new, "metrics": dict.fromkeys(METRICS)})
+                detail["metrics"].update(dict.fromkeys(comparison.experiment.metrics))
+                for source, metric, value in comparison.experiment.printed(line.method, bits):
+                    source = "the paper" if source == "paper" else source
+                    detail["printed"].setdefault(source, {})[metric] = value
+    return found
+
+
+def machine_facts(rows: Sequence[Row]) -> dict[str, str]:
+    """Say on what and when the rows were made, with what versions."""
+    machines = [row["machine"] for row in rows]
+    described = [
+        f"{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads in use, "
+        f"{machine['system']}"
+        for machine in machines
+    ]
+    versions = [
+        ", ".join([f"streamhash {row['version']}", *(f"{n} {row['machine'][n]}" for n in VERSIONS)])
+        for row in rows
+    ]
+    dates = sorted({str(row["date"]) for row in rows})
+    return {
+        "machine": "; ".join(dict.fromkeys(described)),
+        "versions": "; ".join(dict.fromkeys(versions)),
+        "date": " to ".join(dict.fromkeys([dates[0], dates[-1]])),
+    }
+
+
+def tint(difference: float) -> str:
+    """Return the class of a difference from the paper: up1 to up3, down1 to down3, or none."""
+    step = sum(abs(round(difference, 3)) > least for least in TINT_STEPS)  # of what is shown
+    return f"{'up' if difference > 0 else 'down'}{step}" if step else ""
+
+
+def escape_latex(text: str) -> str:
+    r"""Write text so that LaTeX prints it as it is.
+
+    >>> escape_latex("P@H2, 50 % of a_b")
+    'P@H2, 50 \\% of a\\_b'
+    """
+    return "".join(LATEX_SIGNS.get(sign, sign) for sign in text)
+
+
+def _draw(report: Report, folder: Path) -> dict[str, list[Picture]]:
     """Draw the figures of all comparisons; groups have some where there is nothing else."""
-    if contents.comparisons:
-        return {each.name: _draw_comparison(each, folder) for each in contents.comparisons}
-    groups = by_group(contents.rest).values()
-    return {group_name(group): _draw_group(group, folder) for group in groups}
+    found: dict[str, list[Picture]] = {}
+
+    def add(key: str, name: str, title: str, sentence: str, figure: "Figure") -> None:
+        drawing.save_png(figure, folder / f"{name}.png")
+        svg = drawing.to_svg(figure, name, f"{title}. {sentence}")
+        wide = figure.get_figwidth() > ONE_PANEL_INCHES
+        found.setdefault(key, []).append(Picture(title, sentence, svg, wide))
+
+    for comparison in report.comparisons:
+        for settings in comparison.settings:
+            figure = drawing.draw_comparison(comparison, settings)
+            if figure is not None:
+                name, title = comparison.name, comparison.title
+                caption = drawing.figure_caption(comparison, settings)
+                add(name, f"{name}-{settings}", f"{title}, {settings} settings", caption, figure)
+    for lines in [] if report.comparisons else by_group(report.rest).values():
+        for kind, (title, draw, describe) in GROUP_FIGURES.items():
+            name = _group_name(lines)
+            add(name, f"{kind}-{name}", title, describe(lines), draw(lines))
+    return found
 
 
-def _draw_comparison(comparison: Comparison, folder: Path) -> list[Picture]:
-    pictures = []
-    for settings in comparison.settings:
-        figure = draw_comparison(comparison, settings)
-        if figure is not None:
-            name = f"{comparison.name}-{settings}"
-            title = f"{comparison.title}, {settings} settings"
-            sentence = figure_words(comparison, settings)
-            wide = figure.get_figwidth() > ONE_PANEL
-            pictures.append(_save(figure, folder, name, title, sentence, wide))
-    return pictures
+def _group_name(lines: Sequence[Line]) -> str:
+    """Return the name of a group, for files."""
+    return f"{lines[0].data}-{lines[0].n_bits}"
 
 
-def _draw_group(lines: Sequence[Line], folder: Path) -> list[Picture]:
-    """Draw the figures of one group, save each as PNG, and return them for the page."""
-    pictures = []
-    for kind, (title, draw, say) in FIGURES.items():
-        name, wide = f"{kind}-{group_name(lines)}", kind == "distances"
-        pictures.append(_save(draw(lines), folder, name, title, say(lines), wide))
-    return pictures
+@cache
+def _environment() -> Any:
+    jinja2 = import_optional("jinja2", extra="plots", place="a report")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("streamhash.lab.report"),
+        autoescape=jinja2.select_autoescape(["html"]),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    named = (brief, signed, heading, method_name, tint, machine_facts, run_note, by_group)
+    functions = (*named, group_sizes, group_title, table_cells, sentences.join)
+    telling = (sentences.verdicts, sentences.closeness, sentences.headline)
+    asking = (sentences.lead_sentence, sentences.missing_sentence, sentences.protocol_sentence)
+    environment.globals.update(
+        {function.__name__: function for function in (*functions, *telling, *asking)},
+        METRICS=METRICS,
+        HEADINGS=HEADINGS,
+        SECONDS=SECONDS,
+        TINT_STEPS=TINT_STEPS,
+        SCHEMES=drawing.SCHEMES,
+        group_name=_group_name,
+        id=id,
+    )
+    environment.filters["tex"] = escape_latex
+    return environment
 
 
-def _save(
-    figure: "Figure", folder: Path, name: str, title: str, sentence: str, wide: bool
-) -> Picture:
-    save_png(figure, folder / f"{name}.png")
-    return Picture(name, title, sentence, to_svg(figure, name, f"{title}. {sentence}"), wide=wide)
-
-
-def have_figures() -> bool:
-    """Whether matplotlib is installed."""
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError:
-        return False
-    return True
+def _template(name: str) -> Any:
+    environment = _environment()
+    if name.endswith(".tex"):  # whose text is full of braces
+        environment = environment.overlay(
+            block_start_string="<%",
+            block_end_string="%>",
+            variable_start_string="<<",
+            variable_end_string=">>",
+            comment_start_string="<#",
+            comment_end_string="#>",
+        )
+    return environment.get_template(name)

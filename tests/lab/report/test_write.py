@@ -11,7 +11,12 @@ import pytest
 from streamhash.errors import InputError
 from streamhash.lab import run_cell, summarise, write_report
 from streamhash.lab.report.figures import _spread
-from streamhash.lab.report.words import curve_words, distance_words, headline, precision_words
+from streamhash.lab.report.sentences import (
+    describe_curve,
+    describe_distances,
+    describe_precision,
+    headline,
+)
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
@@ -109,10 +114,12 @@ def test_the_words_tell_the_numbers(rows):
         f"average precision of {best}; random codes of the same length (LSH) reach {floor}."
     )
     assert headline(lines[:1]).endswith(f"precision of {best}.")
-    assert curve_words(lines).startswith("Quality while the stream goes by: SDOH starts at 0.")
-    assert precision_words(lines).endswith(" with LSH are similar to the query.")
-    assert " with SDOH." in distance_words(lines)
-    assert distance_words(lines[1:]).endswith("the less the two overlap, the better the search.")
+    assert describe_curve(lines).startswith("Quality while the stream goes by: SDOH starts at 0.")
+    assert describe_precision(lines).endswith(" with LSH are similar to the query.")
+    assert " with SDOH." in describe_distances(lines)
+    assert describe_distances(lines[1:]).endswith(
+        "the less the two overlap, the better the search."
+    )
 
 
 def test_without_figures_the_page_still_shows_the_table(rows, tmp_path):

@@ -1,11 +1,14 @@
-"""One experiment of a paper on one data set, as rows have it: groups, places and differences."""
+"""The experiments of a paper, run and put beside its numbers: groups, places and differences."""
 
+import logging
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
-from streamhash.hashers import METHODS
+from streamhash.lab.datasets import available, load_data
 from streamhash.lab.experiment import (
     Experiment,
     Protocol,
@@ -13,7 +16,8 @@ from streamhash.lab.experiment import (
     experiment_names,
     read_experiment,
 )
-from streamhash.lab.summary import METRICS, Line
+from streamhash.lab.rows import METRICS, ROWS_FILE, Line, read_folder, row_key, summarise
+from streamhash.lab.run import Method, Plan, Progress, find_methods, run_cells
 
 __all__ = [
     "Comparison",
@@ -23,9 +27,9 @@ __all__ = [
     "compare",
     "compare_all",
     "heading",
-    "method_name",
     "own_method",
     "papers_methods",
+    "reproduce",
     "run_note",
     "signed",
 ]
@@ -35,6 +39,83 @@ GROUP_TITLES = {
     "tuned": "Tuned settings, found on data of the stream alone",
     "default": "Default settings of streamhash",
 }
+log = logging.getLogger("streamhash.lab")
+
+
+def reproduce(
+    names: str | Sequence[str] = "all",
+    *,
+    data: str | None = None,
+    methods: Method | Sequence[Method] = "all",
+    seeds: int | None = None,
+    quick: bool = False,
+    out: str | Path = "streamhash-results",
+    jobs: int | None = None,
+    executor: Executor | None = None,
+    progress: Callable[[Progress], object] | None = None,
+) -> "list[Comparison]":
+    """Run the paper's experiments, and return each beside the paper's numbers.
+
+    Rows are appended to ``out``, a folder for each data set, as they come; after an interruption
+    the same call goes on where it stopped. Experiments share their cells, so that the figures of a
+    data set cost nothing after its table. :func:`~streamhash.lab.write_report` shows them all.
+
+    Parameters
+    ----------
+    names : experiments, of :func:`~streamhash.lab.experiment_names`; "all" for those whose data
+        are here
+    data : the data set to run on; None for the paper's, or what stands in for it
+    methods : only these
+    seeds : how many; None for as many as the experiment has, 3
+    quick : a quick look, not a result: a short stream, one code length, one seed
+    out : folder of the rows
+    jobs, executor, progress : as :func:`~streamhash.lab.run_cells` takes them
+    """
+    wanted = [names] if isinstance(names, str) else list(dict.fromkeys(names))
+    everything = "all" in wanted
+    experiments = [read_experiment(name) for name in (experiment_names() if everything else wanted)]
+    if quick:
+        experiments = [experiment.quick() for experiment in experiments]
+    by_data = _by_data(experiments, data, skip_missing=everything)
+    chosen = None if methods == "all" else find_methods(methods)
+    for name, members in by_data.items():
+        found = load_data(name, rows=members[0].protocol(name).rows)
+        plans: dict[str, Plan] = {}
+        for experiment in members:
+            for plan in experiment.plans(found, seeds, chosen):
+                plans.setdefault(row_key(plan.identity()), plan)  # shared cells run once
+        run_cells(
+            list(plans.values()),
+            rows_file=Path(out) / name / ROWS_FILE,
+            skip_failures=True,
+            jobs=jobs,
+            executor=executor,
+            progress=progress,
+        )
+    lines = summarise(read_folder(Path(out)))
+    return [compare(each, lines, name) for name, members in by_data.items() for each in members]
+
+
+def _by_data(
+    experiments: Iterable[Experiment], wanted: str | None, *, skip_missing: bool
+) -> dict[str, list[Experiment]]:
+    """Decide on which data set each experiment runs, and gather those of one set."""
+    here = {card.name for card in available() if card.here}
+    found: dict[str, list[Experiment]] = {}
+    for experiment in experiments:
+        known = [protocol.data for protocol in experiment.protocols]
+        if wanted is not None and skip_missing and wanted not in known:
+            continue
+        name = wanted or experiment.choose_data(here)
+        if name is None:
+            if not skip_missing:
+                load_data(experiment.data)  # says where it was looked for, and how to get it
+            log.warning("%s is left out: its data are not here (streamhash data).", experiment.name)
+            continue
+        if note := experiment.protocol(name).note:
+            log.warning("%s on %s: %s.", experiment.name, name, note)
+        found.setdefault(name, []).append(experiment)
+    return found
 
 
 @dataclass(frozen=True)
@@ -57,6 +138,11 @@ class Group:
     title: str
     settings: str
     entries: tuple[Entry, ...]
+
+    @property
+    def lines(self) -> list[Line]:
+        """The lines of all entries."""
+        return [line for entry in self.entries for line in entry.lines.values()]
 
     def place(self, entry: Entry, metric: str, n_bits: int) -> int:
         """Return 1 for the best of the group, 2 for the second, 0 for all others.
@@ -115,16 +201,24 @@ class Comparison:
             (metric, bits) for metric in self.experiment.metrics for bits in self.experiment.bits
         ]
 
+    def parts(self, settings: str | None = None) -> list[tuple[str, list[Group]]]:
+        """Return the groups of each kind of settings, or of one kind."""
+        return [
+            (name, [group for group in self.groups if group.settings == name])
+            for name in self.settings
+            if settings in (None, name)
+        ]
+
     def entries(self, settings: str | None = None) -> Iterator[Entry]:
         """Yield the entries of all groups, or of one kind of settings."""
         for group in self.groups:
             if settings in (None, group.settings):
                 yield from group.entries
 
-    def lines(self) -> Iterator[Line]:
-        """Yield all lines."""
-        for entry in self.entries():
-            yield from entry.lines.values()
+    @property
+    def lines(self) -> list[Line]:
+        """The lines of all groups."""
+        return [line for group in self.groups for line in group.lines]
 
     def contenders(self, settings: str) -> list[Entry]:
         """Return the entries of the paper's methods, of each method the one that is the paper's."""
@@ -146,6 +240,22 @@ class Comparison:
         if self.why_apart or not entry.run.is_papers or ours is None or paper is None:
             return None
         return ours - paper
+
+    @property
+    def has_differences(self) -> bool:
+        """Whether any cell compares with the paper's."""
+        return any(
+            self.difference(entry, *column) is not None
+            for entry in self.entries()
+            for column in self.columns
+        )
+
+    def has_printed(self, run: Run | None = None) -> bool:
+        """Whether the paper prints any number of a run, or of any run that is shown."""
+        runs = [entry.run for entry in self.entries()] if run is None else [run]
+        return any(
+            self.paper(each, *column) is not None for each in runs for column in self.columns
+        )
 
     @property
     def shares_cells(self) -> bool:
@@ -216,12 +326,8 @@ def run_note(comparison: Comparison, run: Run) -> str:
         return run.note
     for other in comparison.experiment.runs(comparison.data):
         if other.method == run.method and other.is_papers and other.changes:
-            return f"the paper's number is that of {', '.join(_changes(other))}"
+            return f"the paper's number is that of {', '.join(other.changed)}"
     return ""
-
-
-def _changes(run: Run) -> list[str]:
-    return [f"{name}={value}" for name, value in run.changes.items()]
 
 
 @cache
@@ -240,11 +346,6 @@ def papers_methods(paper: str) -> tuple[str, ...]:
 def own_method(experiment: Experiment) -> str:
     """Return the method that the paper is about."""
     return papers_methods(experiment.paper)[-1]
-
-
-def method_name(method: str) -> str:
-    """Return the name of a method as papers write it."""
-    return METHODS[method].__name__ if method in METHODS else method
 
 
 def heading(metric: str) -> str:

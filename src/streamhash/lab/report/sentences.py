@@ -1,26 +1,33 @@
-"""Whether what a paper says holds in the rows: computed, and told in plain words."""
+"""What results say, in plain words: computed from the rows, so that it cannot disagree with them.
 
-from collections.abc import Sequence
+First whether what a paper says holds in the rows (:func:`verdicts`), then what figures and tables
+show.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from streamhash.lab.report.comparison import (
+from streamhash.lab.comparison import (
     Comparison,
     Entry,
     brief,
     heading,
-    method_name,
     own_method,
     papers_methods,
     signed,
 )
-from streamhash.lab.report.words import join
-from streamhash.lab.summary import Line
+from streamhash.lab.rows import Line, method_name
 
 __all__ = [
     "Verdict",
     "closeness",
+    "describe_curve",
+    "describe_distances",
+    "describe_precision",
+    "headline",
+    "join",
     "lead_sentence",
     "missing_sentence",
     "protocol_sentence",
@@ -52,7 +59,7 @@ class Verdict:
         return "part" if self.agreed else "no"
 
     @property
-    def words(self) -> str:
+    def outcome(self) -> str:
         """Say it in a few words."""
         place = "at" if self.of_what == "looks" else "in"
         if self.kind == "no":
@@ -174,17 +181,13 @@ def _outsiders(comparison: Comparison, settings: str, mine: Entry) -> list[str]:
     for entry in comparison.entries(settings):
         if entry in contenders or entry.run.method == mine.run.method:
             continue
-        both = [
-            (theirs, ours)
-            for metric, bits in comparison.columns
-            if (theirs := entry.mean(metric, bits)) is not None
-            and (ours := mine.mean(metric, bits)) is not None
-        ]
+        both = _both(entry, mine, comparison.columns)
         wins = sum(theirs > ours for theirs, ours in both)
         if wins:
-            changes = " ".join(f"{k}={v}" for k, v in entry.run.changes.items())
-            who = method_name(entry.run.method) + (f" with {changes}" if changes else "")
-            ahead.append((wins, f"{who} in {wins} of {len(both)} columns"))
+            who = [method_name(entry.run.method), " ".join(entry.run.changed)]
+            ahead.append(
+                (wins, f"{' with '.join(filter(None, who))} in {wins} of {len(both)} columns")
+            )
     if not ahead:
         return []
     told = [text for _, text in sorted(ahead, key=lambda pair: -pair[0])]
@@ -238,41 +241,32 @@ def _judge_ablation(comparison: Comparison, settings: str) -> Verdict | None:
     parts = [entry for entry in entries if entry.run.changes]
     if whole is None or not parts:
         return None
-    losses = [
-        loss
+    losses = [  # clear ones: by more than the deviation
+        ours - theirs > max(entry.lines[bits].std(metric) or 0.0 for entry in (part, whole))
         for metric, bits in comparison.columns
         for part in parts
-        if (loss := _clear_loss(part, whole, metric, bits)) is not None
+        for theirs, ours in _both(part, whole, [(metric, bits)])
     ]
     sentences = []
     for metric in comparison.experiment.metrics:
-        told = [
-            f"{', '.join(f'{k}={v}' for k, v in part.run.changes.items())} {signed(change)}"
-            for part in parts
-            if (change := _mean_change(part, whole, metric)) is not None
-        ]
+        told = []
+        for part in parts:
+            both = _both(part, whole, [(metric, bits) for bits in whole.lines])
+            if both:
+                change = float(np.mean([theirs - ours for theirs, ours in both]))
+                told.append(f"{', '.join(part.run.changed)} {signed(change)}")
         if told:
             sentences.append(f"{heading(metric)}, mean change over the lengths: {join(told)}.")
     return Verdict(settings, sum(losses), len(losses), "comparisons", tuple(sentences))
 
 
-def _clear_loss(part: Entry, whole: Entry, metric: str, bits: int) -> bool | None:
-    """Say whether the part taken out costs more than the deviation; None if not measured."""
-    theirs, ours = part.mean(metric, bits), whole.mean(metric, bits)
-    if theirs is None or ours is None:
-        return None
-    deviations = [entry.lines[bits].std(metric) or 0.0 for entry in (part, whole)]
-    return ours - theirs > max(deviations)
-
-
-def _mean_change(part: Entry, whole: Entry, metric: str) -> float | None:
-    changes = [
-        theirs - ours
-        for bits in whole.lines
-        if (theirs := part.mean(metric, bits)) is not None
-        and (ours := whole.mean(metric, bits)) is not None
+def _both(a: Entry, b: Entry, columns: Iterable[tuple[str, int]]) -> list[tuple[float, float]]:
+    """Return the means of two entries in the columns in which both were measured."""
+    return [
+        (one, other)
+        for column in columns
+        if (one := a.mean(*column)) is not None and (other := b.mean(*column)) is not None
     ]
-    return float(np.mean(changes)) if changes else None
 
 
 def closeness(comparison: Comparison) -> list[str]:
@@ -320,7 +314,7 @@ def lead_sentence(comparison: Comparison) -> str:
         apart = comparison.why_apart.removeprefix(f"{comparison.data} ")
         apart = f" ({apart})" if apart else ""
         return (
-            f"{comparison.data}{apart}: what the paper says of {name} {verdict.words} with "
+            f"{comparison.data}{apart}: what the paper says of {name} {verdict.outcome} with "
             f"{verdict.settings} settings."
         )
     return ""
@@ -328,7 +322,7 @@ def lead_sentence(comparison: Comparison) -> str:
 
 def protocol_sentence(comparison: Comparison, lines: Sequence[Line] = ()) -> str:
     """Say what was asked, searched and learned, and how often, in some lines or in all."""
-    lines = lines or list(comparison.lines())
+    lines = lines or list(comparison.lines)
     row = lines[0].rows[0]
     counts = sorted({len(line.rows) for line in lines})
     seeds = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
@@ -366,3 +360,81 @@ def _count(number: int) -> str:
 
 def _ordinal(place: int) -> str:
     return {1: "first", 2: "second", 3: "third"}.get(place, f"{place}th")
+
+
+def headline(lines: Sequence[Line]) -> str:
+    """Tell the result of one group: the best method against the floor."""
+    ranked = sorted(lines, key=lambda line: line.mean("map") or 0.0, reverse=True)
+    best, row = ranked[0], ranked[0].rows[0]
+    start = (
+        f"After one pass over {row['instances']:,} instances of {row['data']}, the "
+        f"{row['n_bits']}-bit codes of {best.label} reach a mean average precision of "
+        f"{best.mean('map'):.3f}"
+    )
+    floor = next((line for line in ranked if line.method == "lsh"), None)
+    if floor is not None and floor is not best:
+        return f"{start}; random codes of the same length (LSH) reach {floor.mean('map'):.3f}."
+    if len(ranked) > 1:
+        return f"{start}, ahead of {ranked[1].label} with {ranked[1].mean('map'):.3f}."
+    return f"{start}."
+
+
+def describe_curve(lines: Sequence[Line]) -> str:
+    """Tell how soon the best method is good."""
+    best = max(lines, key=lambda line: line.mean("map") or 0.0)
+    curve, metric = best.rows[0]["curve"], best.rows[0]["curve_metric"]
+    goal = 0.95 * curve[-1][metric]
+    soon = next(at for at in curve if at[metric] >= goal)
+    return (
+        f"Quality while the stream goes by: {best.label} starts at {curve[0][metric]:.3f} after "
+        f"{curve[0]['instances']:,} instances and has 95 % of its final value at "
+        f"{soon['instances']:,}."
+    )
+
+
+def describe_precision(lines: Sequence[Line]) -> str:
+    """Tell what the first results are worth: with each of a few methods, or best and least."""
+    found = sorted(
+        ((mean, line.label) for line in lines if (mean := line.mean("precision@100")) is not None),
+        reverse=True,
+    )
+    if not found:
+        return "How many of the first R results are similar to the query."
+    told = found if len(found) <= 3 else [found[0], found[-1]]
+    shares = join([f"{100 * mean:.0f} with {label}" for mean, label in told])
+    return f"The first results: of 100 that are looked at, {shares} are similar to the query."
+
+
+def describe_distances(lines: Sequence[Line]) -> str:
+    """Tell how far learning, with the best method, moves similar and dissimilar pairs apart."""
+    near, far = _mean_pair_distances(lines[0], "before")
+    start = (
+        f"Random projections leave similar pairs {near:.1f} and dissimilar pairs {far:.1f} bits "
+        "apart on average (dashed)"
+    )
+    learned = [line for line in lines if line.method != "lsh"]
+    if not learned:
+        return f"{start}; the less the two overlap, the better the search."
+    best = max(learned, key=lambda line: line.mean("map") or 0.0)
+    near, far = _mean_pair_distances(best, "after")
+    return (
+        f"{start}; after learning it is {near:.1f} and {far:.1f} with {best.label}. "
+        "The less they overlap, the better the search."
+    )
+
+
+def join(texts: Sequence[str]) -> str:
+    """List texts as a sentence does.
+
+    >>> join(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
+
+
+def _mean_pair_distances(line: Line, when: str) -> tuple[float, float]:
+    def mean(kind: str) -> float:
+        counts = np.sum([row["distances"][when][kind] for row in line.rows], axis=0)
+        return float(np.arange(len(counts)) @ counts / max(1, counts.sum()))
+
+    return mean("similar"), mean("dissimilar")

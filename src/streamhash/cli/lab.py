@@ -1,0 +1,390 @@
+"""The verbs of experiments: demo, bench, reproduce, tune and report."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Argument, Option
+
+from streamhash.cli._console import note, print_table, progress_bar, results
+from streamhash.cli._options import BITS, Changes, Jobs, Json, LabelColumn, Labels, Scheduler, Seed
+from streamhash.cli._values import parse_changes, split_names, split_numbers
+from streamhash.cli.serve import Port, say_address
+from streamhash.errors import InputError, MissingPartError
+
+if TYPE_CHECKING:
+    from streamhash.lab import Comparison, Progress, Report
+
+__all__ = ["bench", "demo", "report", "reproduce", "tune"]
+
+DEMO_MARK = ".streamhash-demo"  # a file that marks a folder as the demo's own
+SETTINGS = {
+    **{name: [name] for name in ("default", "published", "tuned")},
+    "both": ["default", "published"],
+}
+
+Data = Annotated[str, Option(metavar="NAME|FILE", help="A data set, or a file with labels.")]
+Stream = Annotated[
+    int | None,
+    Option(metavar="N", help="Instances to learn from (default: 20,000 at most)."),
+]
+QueriesPerClass = Annotated[
+    int | None,
+    Option(metavar="T", help="Queries drawn from each class (default: 100, fewer for small data)."),
+]
+
+
+def demo(
+    out: Annotated[
+        Path | None,
+        Option(metavar="DIR", help="Folder for the report, or for the collection."),
+    ] = None,
+    seed: Seed = 0,
+    serve: Annotated[
+        bool, Option("--serve", help="Serve digits that keep arriving, and a page to watch them.")
+    ] = False,
+    port: Port = 8000,
+) -> None:
+    """Try every method on the embedded digits.
+
+    Prints a table of the five metrics, and writes figures and a page that shows them into the
+    folder. An earlier report of the demo is replaced; any other folder is left alone.
+
+    With --serve: a live collection of digits behind HTTP, most of them without a label at first;
+    labelled ones keep arriving, and within half a minute the neighbours of a digit get better.
+    """
+    if serve:
+        _serve_digits(out, seed, port)
+        return
+    folder = out or Path("streamhash-demo")
+    if folder.exists() and not (folder / DEMO_MARK).exists() and any(folder.iterdir()):
+        raise InputError(
+            f"demo: {folder} is there and not a report of the demo; choose another folder with "
+            "--out."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / DEMO_MARK).touch()
+    from streamhash import lab
+
+    (folder / lab.ROWS_FILE).unlink(missing_ok=True)
+    with _cells() as progress:
+        rows = lab.bench(n_bits=BITS, seeds=[seed], out=folder, progress=progress)
+    results().print(lab.rich_table(lab.summarise(rows)))
+    command = "streamhash demo" + (f" --seed {seed}" if seed else "")
+    _write(lab.Report.of(rows), folder, command, optional=True)
+
+
+def _serve_digits(folder: Path | None, seed: int, port: int) -> None:
+    import tempfile
+
+    from streamhash.service import serve
+    from streamhash.service.demo import DigitStream, create_digits
+
+    with tempfile.TemporaryDirectory(prefix="streamhash-") as temporary:
+        path = folder or Path(temporary) / "digits"
+        with create_digits(path, seed) as collection, DigitStream(collection, seed):
+            serve(collection, port=port, started=say_address)
+    typer.echo("Stopped.")
+
+
+def bench(
+    data: Data = "digits",
+    rows: Annotated[
+        int | None, Option(metavar="N", min=1, help="Rows of a set that is made up.")
+    ] = None,
+    method: Annotated[
+        str,
+        Option(metavar="NAMES", help="Methods, with commas; all; or package.module:Class."),
+    ] = "all",
+    bits: Annotated[
+        str, Option(metavar="K,K", help="Lengths of the codes, with commas.")
+    ] = f"{BITS}",
+    seeds: Annotated[int, Option(metavar="N", min=1, help="How many seeds to run.")] = 1,
+    first_seed: Annotated[int, Option(metavar="N", min=0, help="The first of the seeds.")] = 0,
+    settings: Annotated[
+        str, Option(metavar="WHICH", help="Settings: default, published, both, or tuned.")
+    ] = "default",
+    changes: Changes = None,
+    stream: Stream = None,
+    queries_per_class: QueriesPerClass = None,
+    checkpoints: Annotated[
+        int | None, Option(metavar="N", min=1, help="Looks at mAP on the way (default: 10).")
+    ] = None,
+    split: Annotated[
+        str,
+        Option(
+            metavar="WHICH", help="all classes, unseen (a quarter is never learned), or validation."
+        ),
+    ] = "all",
+    test_seeds: Annotated[
+        int, Option(metavar="N", min=0, help="Seeds whose queries a validation leaves out.")
+    ] = 0,
+    curve_metric: Annotated[
+        str, Option(metavar="NAME", help="What is looked at: map or map@1000.")
+    ] = "map",
+    labels: Labels = None,
+    label_column: LabelColumn = None,
+    out: Annotated[
+        Path | None, Option(metavar="DIR", help="Append the rows to rows.jsonl in this folder.")
+    ] = None,
+    resume: Annotated[
+        bool, Option("--resume", help="Skip the cells whose rows are there already.")
+    ] = False,
+    jobs: Jobs = None,
+    as_json: Json = False,
+    quick: Annotated[
+        bool, Option("--quick", help="A quick look: a stream of at most 2,000, 3 checkpoints.")
+    ] = False,
+) -> None:
+    """Compare methods by the papers' protocol.
+
+    Queries are drawn from each class, all the rest is the database, and the stream is its start.
+    Each seed draws the split, the order of the stream and the method's start.
+    """
+    if resume and out is None:
+        raise InputError("bench: --resume needs the folder with the rows; pass --out DIR.")
+    if settings not in SETTINGS:
+        raise InputError(f"bench: --settings {settings}: pass default, published, both or tuned.")
+    from streamhash import lab
+    from streamhash.lab.datasets import load_data
+
+    wanted = parse_changes(changes)
+    methods, lengths = _methods(method), split_numbers("--bits", bits)
+    found = load_data(data, labels=labels, column=label_column, rows=rows)
+    with _cells() as progress:
+        made = lab.bench(
+            methods,
+            found,
+            n_bits=lengths,
+            seeds=range(first_seed, first_seed + seeds),
+            settings=SETTINGS[settings],
+            changes=wanted,
+            stream=stream,
+            quick=quick,
+            checkpoints=checkpoints,
+            out=out,
+            resume=resume,
+            jobs=jobs,
+            progress=progress,
+            queries_per_class=queries_per_class,
+            split=split,
+            test_seeds=test_seeds,
+            curve_metric=curve_metric,
+        )
+    if as_json:
+        for row in made:
+            typer.echo(lab.to_json(row))
+        return
+    results().print(lab.rich_table(lab.summarise(made)))
+    if out is not None:
+        note(f"Rows are in {out / lab.ROWS_FILE}.")
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None,
+        Argument(metavar="[NAME]...", help="Experiments, such as mnist-table; or all."),
+    ] = None,
+    data: Annotated[
+        str | None, Option(metavar="NAME", help="Run on this data set of the experiment.")
+    ] = None,
+    method: Annotated[
+        str, Option(metavar="NAMES", help="Only these methods, with commas.")
+    ] = "all",
+    seeds: Annotated[
+        int | None, Option(metavar="N", min=1, help="How many seeds (default: 3).")
+    ] = None,
+    quick: Annotated[
+        bool, Option("--quick", help="A quick look, not a result: short stream, 32 bits, 1 seed.")
+    ] = False,
+    out: Annotated[Path, Option(metavar="DIR", help="Folder of the rows and the report.")] = Path(
+        "streamhash-results"
+    ),
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+) -> None:
+    """Run the paper's experiments, beside its numbers.
+
+    Without a name, the experiments are listed. Rows are appended to DIR as they come; after Ctrl-C
+    or a crash the same command goes on where it stopped. Experiments share their cells, so that the
+    figures of a data set cost nothing after its table.
+    """
+    from streamhash import lab
+    from streamhash.cluster import cluster_executor
+    from streamhash.lab.datasets import available
+
+    if not names:
+        here = {card.name for card in available() if card.here}
+        all_of_them = [lab.read_experiment(name) for name in lab.experiment_names()]
+        print_table(
+            ("experiment", "what it shows", "would run on"),
+            [(e.name, e.title, e.choose_data(here) or "data not here") for e in all_of_them],
+        )
+        return
+    if quick:
+        note("A quick look: short streams, one seed. These are not the paper's experiments.")
+    try:
+        with (
+            _cells(is_long=True) as progress,
+            cluster_executor(scheduler) if scheduler else nullcontext() as executor,
+        ):
+            comparisons = lab.reproduce(
+                names,
+                data=data,
+                methods=_methods(method),
+                seeds=seeds,
+                quick=quick,
+                out=out,
+                jobs=jobs,
+                executor=executor,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        note(f"What is done is kept in {out}: the same command goes on from there.")
+        raise
+    for comparison in comparisons:
+        _print_first_metric(comparison)
+    report = lab.Report.of(lab.read_folder(out))
+    _write(report, out, f"streamhash report {out.name}", optional=True)
+
+
+def _print_first_metric(comparison: "Comparison") -> None:
+    """Print an experiment's first metric, the paper's values in brackets."""
+    from streamhash.lab.comparison import heading
+
+    metric, lengths = comparison.experiment.metrics[0], comparison.experiment.bits
+    rows = []
+    for entry in comparison.entries():
+        cells = [entry.lines[k].text(metric) if k in entry.lines else "–" for k in lengths]
+        papers = [comparison.paper(entry.run, metric, k) for k in lengths]
+        beside = [f" ({paper:.3f})" if paper is not None else "" for paper in papers]
+        both = [cell + paper for cell, paper in zip(cells, beside, strict=True)]
+        rows.append([entry.run.label, entry.run.settings, *both])
+    on = f"{heading(metric)} on {comparison.data} (in brackets: the paper's)"
+    results().print(f"{comparison.experiment.title}: {on}", style=None)
+    columns = [f"{bits} bits" for bits in lengths]
+    print_table(["method", "settings", *columns], rows, numbers=columns)
+
+
+def tune(
+    method: Annotated[
+        str,
+        Argument(metavar="METHOD", help="Methods, with commas; all; or package.module:Class."),
+    ] = "all",
+    data: Data = "digits",
+    bits: Annotated[int, Option(metavar="K", help="Length of the codes.")] = BITS,
+    budget: Annotated[int, Option(metavar="N", min=1, help="Settings to try of each method.")] = 20,
+    metric: Annotated[str, Option(metavar="NAME", help="What is to be best.")] = "map",
+    stream: Stream = None,
+    queries_per_class: QueriesPerClass = None,
+    test_seeds: Annotated[
+        int, Option(metavar="N", min=1, help="Seeds whose test queries are left out.")
+    ] = 3,
+    seed: Annotated[int, Option(metavar="N", min=0, help="Seed of the settings tried.")] = 0,
+    labels: Labels = None,
+    label_column: LabelColumn = None,
+    out: Annotated[Path, Option(metavar="DIR", help="Folder of the rows, and of tuned.toml.")] = (
+        Path("streamhash-tuning")
+    ),
+    jobs: Jobs = None,
+) -> None:
+    """Search for the best settings on the stream alone.
+
+    No test query takes part in it.
+    The stream of the first seed is split again into queries, database and stream, without the
+    queries of any test seed. The defaults and random settings are tried, the same number for each
+    method, and the three best again on two more splits. Every trial is a row in DIR, what was found
+    is in tuned.toml there, and a second call goes on where the first was stopped.
+    """
+    from streamhash import lab
+    from streamhash.lab.datasets import load_data
+    from streamhash.lab.tuning import TUNED_FILE
+
+    found = load_data(data, labels=labels, column=label_column)
+    with _cells(is_long=True) as progress:
+        lab.tune(
+            _methods(method),
+            found,
+            n_bits=bits,
+            budget=budget,
+            metric=metric,
+            stream=stream,
+            queries_per_class=queries_per_class,
+            test_seeds=test_seeds,
+            random_state=seed,
+            out=out,
+            jobs=jobs,
+            progress=progress,
+        )
+    typer.echo((out / TUNED_FILE).read_text(encoding="utf-8"), nl=False)
+    note(f"The settings are in {out / TUNED_FILE}, every trial in {out / lab.ROWS_FILE}.")
+
+
+def report(
+    folder: Annotated[
+        Path,
+        Argument(
+            metavar="DIR", help="A folder with the rows.jsonl of bench, or with such folders."
+        ),
+    ],
+    markdown: Annotated[
+        bool, Option("--markdown", help="Print the tables in Markdown, and write nothing.")
+    ] = False,
+) -> None:
+    """Make tables, figures and a page from the rows of bench.
+
+    Rows of an experiment of a paper stand beside the paper's numbers, all others by data set and
+    code length. How many rows went where is told on standard error.
+    """
+    from streamhash import lab
+
+    made = lab.Report.of(lab.read_folder(folder))
+    if markdown and made.has_lines:
+        typer.echo(made.markdown(), nl=False)
+    else:
+        _write(made, folder, f"streamhash report {folder.name}", account=True)
+
+
+def _methods(names: str) -> "str | list[str]":
+    """Split the names of methods; modules of the current folder can be named too."""
+    if ":" in names and os.getcwd() not in sys.path:  # noqa: PTH109
+        sys.path.append(os.getcwd())  # noqa: PTH109
+    return "all" if names == "all" else split_names(names) or names
+
+
+@contextmanager
+def _cells(*, is_long: bool = False) -> "Iterator[Callable[[Progress], None]]":
+    """Draw a bar of cells with the time left; without a terminal, a line for each of a long run."""
+    with progress_bar() as bar:
+        task = bar.add_task("", total=None)
+
+        def show(state: "Progress") -> None:
+            bar.update(task, completed=state.n_done, total=state.n_total, description=str(state))
+            if bar.disable and is_long and state.plan is not None:
+                note(f"{state.n_done}/{state.n_total} {state}")
+
+        yield show
+
+
+def _write(
+    made: "Report", folder: Path, command: str, *, optional: bool = False, account: bool = False
+) -> None:
+    """Write the report and say where it is; an ``optional`` one may lack its packages."""
+    from streamhash.lab import have_figures
+
+    try:
+        page = made.write(folder, command=command, figures=have_figures())
+    except MissingPartError as error:
+        if not optional:
+            raise
+        note(str(error))
+        return
+    if account:
+        note(made.account())
+    if not have_figures():
+        note('The report has no figures; for them, run pip install "streamhash[plots]".')
+    typer.echo(f"The report is in {page}: open it in a browser.")

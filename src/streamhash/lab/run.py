@@ -1,0 +1,808 @@
+"""Cells of tables: one method on one data set at one code length with one seed; planned and run.
+
+The protocol (methods of the papers): queries drawn from every class, all the rest is the database,
+and the stream is the first rows of the database in random order. Here **the seed draws all that is
+random**: the split, the order of the stream and the hasher's start. (The reference draws one split
+for all its trials; so its spread over trials is smaller than ours.)
+
+Features: default settings get them as they are, since they scale by themselves. Published settings
+get what their authors fed them, the class fact ``published_features``: "raw", or "centre_unit",
+where the mean is taken over everything, queries too, as the reference does. Tuned settings are the
+default ones with what ``streamhash tune`` has found for the data set.
+
+:func:`bench` compares methods, :func:`run_cells` runs any planned cells: in parallel processes or
+on a cluster, each row kept as soon as it is there, and without those that are there already.
+"""
+
+import importlib
+import logging
+import shlex
+import sys
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+import streamhash
+from streamhash.base import OnlineHasher
+from streamhash.codes import Codes
+from streamhash.errors import InputError, StreamhashError
+from streamhash.hashers import LSH, METHODS
+from streamhash.lab.datasets import (
+    DataSet,
+    Request,
+    Split,
+    load_data,
+    mean_row,
+    split,
+    split_unseen,
+    unit_rows,
+)
+from streamhash.lab.rows import (
+    LATER,
+    ROWS_FILE,
+    Row,
+    append_row,
+    describe_machine,
+    latest,
+    read_rows,
+    row_key,
+)
+from streamhash.metrics import Retrieval, area_under_curve, evaluate, mean_average_precision
+from streamhash.parameters import check_parameters
+from streamhash.threads import get_threads, using_threads
+
+__all__ = [
+    "Plan",
+    "Progress",
+    "bench",
+    "find_method",
+    "find_methods",
+    "make_hasher",
+    "plan_cell",
+    "run_cell",
+    "run_cells",
+    "run_plan",
+]
+
+SETTINGS = ("default", "published", "tuned")
+# all: queries of every class, the rest is searched. unseen: a quarter of the classes is never
+# learned, and only these are asked for and searched. validation: all of it from the stream alone.
+SPLITS = ("all", "unseen", "validation")
+CURVE_TOP = {"map": None, "map@1000": 1000}  # results that a curve's metric looks at
+CHECKPOINTS = 10
+STREAM = 20_000
+QUICK_STREAM, QUICK_CHECKPOINTS = 2000, 3
+QUERIES_PER_CLASS = 100
+QUERIES_IN_SMALL_SETS = {"digits": 30}  # so that a database of 1,497 is left
+# The data of the papers that stand nearest to ours: whose published settings are used.
+PUBLISHED_FOR = {
+    "mnist": "mnist",
+    "cifar10-features": "cifar10",
+    "cifar10-vgg16": "cifar10",
+    "miniplaces-features": "places205",
+    "places205-synthetic": "places205",
+}
+ROWS_AT_ONCE = 20_000  # of a large set that are held in memory: a multiple of every default stage
+HELD_WHOLE_BYTES = 2**30  # up to which a set is put in order as a whole
+WARM_UP_ROWS = 200  # twice, as some methods only begin to learn at their second stage
+CONVENTIONS = {
+    "ties": "index: items at equal distance stand in database order, which is random",
+    "map": "divided by all relevant items; queries without any are dropped",
+    "map@1000": "divided by the relevant items among the 1000; queries without any are dropped",
+    "precision@h2": "0 for a query without any item within distance 2",
+    "auc": "mean of the curve over the checkpoints, of which the first is the first stage's end",
+    "distances": "before = LSH with the same features, bits and seed; after = the whole stream",
+    "seconds": "learn = whole stream; encode, evaluate = once, at the end; compilation left out",
+}
+log = logging.getLogger("streamhash.lab")
+
+Method = str | type[OnlineHasher] | OnlineHasher
+Matrix = NDArray[np.float32]
+Result = Row | StreamhashError  # an error that the library raised on purpose, such as divergence
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that decides the result of one cell."""
+
+    method: str
+    data: DataSet
+    n_bits: int
+    seed: int
+    settings: str
+    changes: Mapping[str, Any]
+    stream: int
+    queries_per_class: int
+    checkpoints: int
+    split: str = "all"
+    curve_metric: str = "map"  # what is looked at on the way
+    tuned: Mapping[str, Any] = field(default_factory=dict)
+    test_seeds: int = 0  # of a validation: seeds whose queries must stay unseen
+
+    def hasher(self) -> OnlineHasher:
+        """Make the hasher of this cell."""
+        return make_hasher(
+            self.method,
+            self.n_bits,
+            self.seed,
+            published_for=self.data.name if self.settings == "published" else None,
+            changes={**self.tuned, **self.changes},
+        )
+
+    @property
+    def features(self) -> str:
+        """What the hasher is fed: "raw" or "centre_unit"."""
+        if self.settings != "published":
+            return "raw"
+        return str(getattr(find_method(self.method), "published_features", "centre_unit"))
+
+    def identity(self) -> Row:
+        """Return the part of the result row that is known beforehand."""
+        numbers = ("n_bits", "seed", "stream", "queries_per_class", "checkpoints")
+        return {
+            "method": self.method,
+            "settings": self.settings,
+            "changes": dict(self.changes),
+            "parameters": self.hasher().get_params(deep=False),
+            "features": self.features,
+            "data": self.data.name,
+            "data_checksum": _checksum(self.data),
+            **{name: getattr(self, name) for name in (*numbers, *LATER)},
+        }
+
+    def command(self) -> str:
+        """Return the command that makes this cell's row again."""
+        card = self.data.card
+        where = str(Path(card.where or ".") / card.source)
+        data, labels, column, rows = self.data.request or Request(where)
+        options = {
+            "data": data,
+            "labels": labels,
+            "label-column": column,
+            "rows": rows,
+            "method": self.method,
+            "bits": self.n_bits,
+            "seeds": 1,
+            "first-seed": self.seed,
+            "settings": self.settings,
+            "stream": self.stream,
+            "queries-per-class": self.queries_per_class,
+            "checkpoints": self.checkpoints,
+            "split": None if self.split == "all" else self.split,
+            "test-seeds": self.test_seeds or None,
+            "curve-metric": None if self.curve_metric == "map" else self.curve_metric,
+        }
+        words = ["streamhash", "bench"]
+        for name, value in options.items():
+            words += [f"--{name}", str(value)] if value is not None else []
+        for name, value in self.changes.items():
+            words += ["--set", f"{name}={value}"]
+        return shlex.join(words)
+
+    def __str__(self) -> str:
+        words = [self.method, *([self.settings] if self.settings != "default" else [])]
+        words += [f"{name}={value}" for name, value in self.changes.items()]
+        words += [f"({self.split})"] if self.split != "all" else []
+        return f"{' '.join(words)}, {self.data.name}, {self.n_bits} bits, seed {self.seed}"
+
+
+def plan_cell(
+    method: Method,
+    data: DataSet | str | Path,
+    n_bits: int = 32,
+    seed: int = 0,
+    *,
+    settings: str = "default",
+    changes: Mapping[str, Any] | None = None,
+    stream: int | None = None,
+    queries_per_class: int | None = None,
+    checkpoints: int = CHECKPOINTS,
+    split: str = "all",
+    curve_metric: str = "map",
+    test_seeds: int = 0,
+) -> Plan:
+    """Decide all of a cell; what is None is chosen by the protocol and the size of the data.
+
+    Parameters
+    ----------
+    method : a name such as "sdoh"; or any other hasher, by its import path
+        ``package.module:Class``, its class, or an instance of it
+    data : a data set, its name, or the path of a file with labels
+    n_bits : length of the codes
+    seed : draws the split, the order of the stream and the hasher's start
+    settings : "default", "published", or "tuned" (found by :func:`~streamhash.lab.tune`)
+    changes : parameters of the hasher that differ from the settings
+    stream : instances to learn from; None for 20,000, or all if there are fewer
+    queries_per_class : None for 100, fewer for small data
+    checkpoints : looks at the quality on the way
+    split : "all", "unseen" (a quarter of the classes is never learned), or "validation"
+    curve_metric : what is looked at: "map" or "map@1000"
+    test_seeds : of a validation, the seeds whose queries are left out
+    """
+    for name, value, known in (
+        ("settings", settings, SETTINGS),
+        ("split", split, SPLITS),
+        ("curve_metric", curve_metric, tuple(CURVE_TOP)),
+    ):
+        if value not in known:
+            raise InputError(f"{name}={value!r} is unknown; pass one of {', '.join(known)}.")
+    if (split == "validation") != (test_seeds > 0):
+        raise InputError(
+            "test_seeds are the seeds whose queries a validation split leaves out; pass both or "
+            "neither."
+        )
+    name = _path_of(find_method(method))
+    found = data if isinstance(data, DataSet) else load_data(data)
+    per_class = _queries_per_class(found) if queries_per_class is None else queries_per_class
+    n_classes = found.y.shape[1] if found.y.ndim == 2 else len(np.unique(found.y))
+    database = max(1, len(found.X) - per_class * n_classes)
+    tuned: Mapping[str, Any] = {}
+    if settings == "tuned":
+        from streamhash.lab.tuning import tuned_settings
+
+        tuned = tuned_settings(found.name, name)
+    plan = Plan(
+        method=name,
+        data=found,
+        n_bits=n_bits,
+        seed=seed,
+        settings=settings,
+        changes=dict(changes or {}),
+        stream=min(STREAM, database) if stream is None else stream,
+        queries_per_class=per_class,
+        checkpoints=checkpoints,
+        split=split,
+        curve_metric=curve_metric,
+        tuned=tuned,
+        test_seeds=test_seeds,
+    )
+    plan.hasher()  # refuses what it cannot be made with before anything runs
+    return plan
+
+
+def find_method(method: Method) -> type[OnlineHasher]:
+    """Return the class of a method: by its name, or by its import path ``package.module:Class``.
+
+    >>> find_method("sdoh") is find_method("streamhash.hashers.sdoh:SDOH")
+    True
+    """
+    if not isinstance(method, str):
+        given: Any = method
+        return given if isinstance(given, type) else type(given)
+    if method in METHODS:
+        return METHODS[method]
+    module, colon, name = method.partition(":")
+    if not colon:
+        raise InputError(
+            f"there is no method {method!r}; choose from {', '.join(METHODS)}, or pass the import "
+            "path of another, package.module:Class."
+        )
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(
+            f"method {method!r} cannot be imported ({error}); install its package, or run where "
+            "its module lies."
+        ) from error
+    if not isinstance(found, type) or not issubclass(found, OnlineHasher):
+        raise InputError(f"method {method!r} is not a subclass of streamhash.OnlineHasher.")
+    return found
+
+
+def find_methods(methods: Method | Sequence[Method]) -> list[str]:
+    """Return the names of one or several methods, all of them for "all".
+
+    >>> find_methods(["lsh", "streamhash.hashers.sdoh:SDOH"])
+    ['lsh', 'sdoh']
+    """
+    if methods == "all":
+        return list(METHODS)
+    if isinstance(methods, str) or not isinstance(methods, Sequence):
+        methods = [methods]
+    return [_path_of(find_method(method)) for method in methods]
+
+
+def _path_of(method: type[OnlineHasher]) -> str:
+    """Return the name by which a class is found again, here and in other processes."""
+    for name, known in METHODS.items():
+        if known is method:
+            return name
+    path = f"{method.__module__}:{method.__qualname__}"
+    if getattr(sys.modules.get(method.__module__), method.__qualname__, None) is not method:
+        raise InputError(
+            f"method {path!r} cannot be found by that name; define the class at the top level of "
+            "a module."
+        )
+    return path
+
+
+def make_hasher(
+    method: Method,
+    n_bits: int,
+    random_state: int,
+    *,
+    published_for: str | None = None,
+    changes: Mapping[str, Any] | None = None,
+) -> OnlineHasher:
+    """Make a hasher with default or published settings and some of them changed."""
+    found = find_method(method)
+    changes = dict(changes or {})
+    known = [name for name in found().get_params() if name not in ("n_bits", "random_state")]
+    for name in changes:
+        if name not in known:
+            raise InputError(
+                f"{found.__name__} has no parameter {name!r} to set; it has {', '.join(known)}."
+            )
+    given = {"n_bits": n_bits, "random_state": random_state, **changes}
+    if published_for is None:
+        hasher = found(**given)
+    else:
+        hasher = found.published(PUBLISHED_FOR.get(published_for, published_for), **given)
+    check_parameters(found.__name__, hasher.get_params(deep=False), found.rules)
+    return hasher
+
+
+def _queries_per_class(data: DataSet) -> int:
+    """Return the paper's 100 queries a class, but at most a fifth of the smallest class."""
+    if data.name in QUERIES_IN_SMALL_SETS:
+        return QUERIES_IN_SMALL_SETS[data.name]
+    if data.y.ndim == 2:
+        smallest = len(data.y) // data.y.shape[1]
+    else:
+        smallest = int(np.unique(data.y, return_counts=True)[1].min())
+    return int(max(1, min(QUERIES_PER_CLASS, smallest // 5)))
+
+
+@lru_cache(maxsize=1)  # asked for by every cell of one data set
+def _checksum(data: DataSet) -> str:
+    """Tell apart two files of one name; not a guard against malice."""
+    features = zlib.crc32(np.ascontiguousarray(data.X).data)
+    return f"{zlib.crc32(np.ascontiguousarray(data.y).tobytes(), features):08x}"
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows of a large set in some order, prepared only when a slice of them is taken."""
+
+    X: Matrix
+    order: NDArray[np.int64]
+    mean: NDArray[np.float64] | None
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def __getitem__(self, part: slice) -> Matrix:
+        rows = self.X[self.order[part]]
+        return np.asarray(rows) if self.mean is None else unit_rows(rows, self.mean)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedSplit:
+    """Features and labels of the three parts of a split: stream, database and queries.
+
+    Data of up to a gigabyte are put in order once; larger sets stay where they are, mostly a
+    memory-mapped file, and are gathered a part at a time, so that memory stays bounded.
+    """
+
+    stream: Matrix | _Rows
+    stream_labels: NDArray[Any]
+    database: Matrix | _Rows
+    database_labels: NDArray[Any]
+    queries: Matrix | _Rows
+    query_labels: NDArray[Any]
+
+    @classmethod
+    def of(cls, plan: Plan) -> "PreparedSplit":
+        """Split the data as the plan says and prepare the features; the last split is kept."""
+        facts = (plan.split, plan.seed, plan.stream, plan.queries_per_class, plan.features)
+        return _prepare(plan.data, plan.test_seeds, *facts)
+
+    def learn(self, hasher: OnlineHasher, start: int, stop: int) -> None:
+        """Teach a part of the stream, whose ends are ends of stages."""
+        whole_stages = max(1, ROWS_AT_ONCE // hasher.batch_size) * hasher.batch_size
+        for part in _slices(start, stop, whole_stages):
+            hasher.partial_fit(self.stream[part], self.stream_labels[part])
+
+    def encode(self, hasher: OnlineHasher) -> tuple[Codes, Any, Codes, Any]:
+        """Return codes and labels, in the order that the metrics take them."""
+
+        def codes(rows: Matrix | _Rows) -> Codes:
+            parts = _slices(0, len(rows), ROWS_AT_ONCE)
+            return np.concatenate([hasher.transform(rows[part]) for part in parts])
+
+        return codes(self.queries), self.query_labels, codes(self.database), self.database_labels
+
+
+def _slices(start: int, stop: int, size: int) -> list[slice]:
+    return [slice(first, min(first + size, stop)) for first in range(start, stop, size)]
+
+
+@lru_cache(maxsize=1)  # cells that differ in the method only follow one another
+def _prepare(
+    data: DataSet,
+    test_seeds: int,
+    kind: str,
+    seed: int,
+    stream: int,
+    queries_per_class: int,
+    features: str,
+) -> PreparedSplit:
+    X, y = data.X, data.y
+    if kind == "unseen":
+        parts = split_unseen(y, queries_per_class=queries_per_class, stream=stream, random_state=seed)
+    elif kind == "validation":
+        parts = validation_split(y, seed, test_seeds, queries_per_class, stream)
+    else:
+        parts = split(y, queries_per_class=queries_per_class, stream=stream, random_state=seed)
+    mean = mean_row(X) if features == "centre_unit" else None
+
+    def table(order: NDArray[np.int64]) -> Matrix | _Rows:
+        rows = _Rows(X, order, mean)
+        return rows if X.nbytes > HELD_WHOLE_BYTES else rows[:]
+
+    database = table(parts.database)
+    is_start = np.array_equal(parts.stream, parts.database[: len(parts.stream)])
+    return PreparedSplit(
+        stream=database if is_start else table(parts.stream),  # often the start of the database
+        stream_labels=y[parts.stream],
+        database=database,
+        database_labels=y[parts.database],
+        queries=table(parts.queries),
+        query_labels=y[parts.queries],
+    )
+
+
+def validation_split(
+    y: NDArray[Any], seed: int, test_seeds: int, queries_per_class: int, stream: int
+) -> Split:
+    """Split the stream of seed 0 again, without any row that is a query of a test seed.
+
+    What remains is all that a person who learns from that stream has: queries, database and
+    stream of the search for settings come from it alone.
+    """
+    usual = [
+        split(y, queries_per_class=queries_per_class, stream=stream, random_state=test_seed)
+        for test_seed in range(test_seeds)
+    ]
+    asked = np.concatenate([parts.queries for parts in usual])
+    pool = usual[0].stream[~np.isin(usual[0].stream, asked)]
+    inner = split(y[pool], queries_per_class=queries_per_class, stream=None, random_state=seed)
+    return Split(pool[inner.queries], pool[inner.database], pool[inner.stream])
+
+
+def run_cell(
+    method: Method, data: DataSet | str | Path, n_bits: int = 32, seed: int = 0, **choices: Any
+) -> Row:
+    """Plan a cell (``choices`` are those of :func:`plan_cell`), run it and return its row."""
+    return run_plan(plan_cell(method, data, n_bits, seed, **choices))
+
+
+def run_plan(plan: Plan) -> Row:
+    """Run a planned cell: learn, look at checkpoints, measure at the end; return its row."""
+    began = time.perf_counter()
+    parts, hasher = PreparedSplit.of(plan), plan.hasher()
+    _warm_up(hasher, parts)
+    seconds: dict[str, dict[str, float]] = {}
+    curve: list[dict[str, float]] = []
+    done = 0
+    n_stream, metric = len(parts.stream_labels), plan.curve_metric
+    for stop in checkpoint_positions(n_stream, hasher.batch_size, plan.checkpoints):
+        with _measured(seconds, "learn"):
+            parts.learn(hasher, done, stop)
+        done = stop
+        if done < n_stream:
+            value = mean_average_precision(*parts.encode(hasher), top=CURVE_TOP[metric])
+            curve.append({"instances": done, metric: value})
+    with _measured(seconds, "encode"):
+        coded = parts.encode(hasher)
+    with _measured(seconds, "evaluate"):
+        metrics = evaluate(*coded)
+    curve.append({"instances": done, metric: metrics[metric]})
+    metrics["auc"] = area_under_curve(
+        [at["instances"] for at in curve], [at[metric] for at in curve]
+    )
+    before = LSH(plan.n_bits, random_state=plan.seed)
+    parts.learn(before, 0, n_stream)
+    distances = {
+        when: dict(
+            zip(
+                ("similar", "dissimilar"),
+                (counts[: plan.n_bits + 1].tolist() for counts in Retrieval(*codes).histograms()),
+                strict=True,
+            )
+        )
+        for when, codes in (("before", parts.encode(before)), ("after", coded))
+    }
+    seconds["cell"] = {"wall": time.perf_counter() - began}
+    return {
+        **plan.identity(),
+        "database": len(parts.database),
+        "queries": len(parts.queries),
+        "instances": hasher.n_samples_seen_,
+        "metrics": metrics,
+        "curve": curve,
+        "distances": distances,
+        "seconds": seconds,
+        "conventions": CONVENTIONS,
+        "version": streamhash.__version__,
+        "machine": describe_machine(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": plan.command(),
+    }
+
+
+@contextmanager
+def _measured(seconds: dict[str, dict[str, float]], what: str) -> Iterator[None]:
+    """Add the processor and wall seconds of the block to those spent on ``what``."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    yield
+    spent = seconds.setdefault(what, {"cpu": 0.0, "wall": 0.0})
+    spent["cpu"] += time.process_time() - cpu
+    spent["wall"] += time.perf_counter() - wall
+
+
+def checkpoint_positions(n: int, batch_size: int, count: int) -> list[int]:
+    """Return after how many instances to look: after the first stage, evenly on, and at the end.
+
+    Positions are ends of stages, so that looking never cuts a stage in two.
+
+    >>> checkpoint_positions(1000, batch_size=100, count=4)
+    [100, 400, 700, 1000]
+    >>> checkpoint_positions(250, batch_size=100, count=10)
+    [100, 200, 250]
+    """
+    n_stages = -(-n // batch_size)
+    # With one look, it is the last: the one that is measured in full.
+    stages = np.linspace(1, n_stages, count) if count > 1 else [n_stages]
+    return sorted({min(round(stage) * batch_size, n) for stage in stages})
+
+
+def _warm_up(hasher: OnlineHasher, parts: PreparedSplit) -> None:
+    """Compile or load the kernels before time is taken."""
+    rows = slice(min(WARM_UP_ROWS, len(parts.stream_labels)))
+    twin = clone(hasher)
+    X, labels = parts.stream[rows], parts.stream_labels[rows]
+    for _ in range(2):
+        twin.partial_fit(X, labels)
+    codes = twin.transform(X)
+    evaluate(codes, labels, codes, labels)
+
+
+class Progress:
+    """How far a run of many cells is; printed, it tells the time left.
+
+    Attributes
+    ----------
+    n_done, n_total : cells that have come to their end, and all that were to be run
+    plan : of the cell that came to its end last; None at the start
+    seconds_left : guessed from cells of the same kind, or of any kind, that are done
+    """
+
+    def __init__(self, plans: Iterable[Plan], known: Iterable[Row], jobs: int) -> None:
+        self._left = [_kind(plan) for plan in plans]
+        self._jobs = max(1, min(jobs, len(self._left)))
+        self._seconds: dict[tuple[object, ...], list[float]] = {}
+        self._began = time.monotonic()
+        self.n_total, self.n_done = len(self._left), 0
+        self.plan: Plan | None = None
+        for row in known:
+            self._learn(row)
+
+    def _learn(self, row: Row) -> None:
+        if "cell" in row["seconds"]:
+            for kind in (_kind(row), ()):
+                self._seconds.setdefault(kind, []).append(row["seconds"]["cell"]["wall"])
+
+    def done(self, plan: Plan, result: Result) -> None:
+        """Take note of a cell that has come to its end."""
+        self.plan, self.n_done = plan, self.n_done + 1
+        self._left.remove(_kind(plan))
+        if not isinstance(result, StreamhashError):
+            self._learn(result)
+
+    @property
+    def seconds_left(self) -> float:
+        """The time that the cells left are likely to take."""
+        usual = self._seconds.get((), [0.0])
+        guesses = [self._seconds.get(kind, usual) for kind in self._left]
+        return sum(sum(guess) / len(guess) for guess in guesses) / self._jobs
+
+    def __str__(self) -> str:
+        if self.plan is None:
+            return f"{self.n_total} cells"
+        if self._left:
+            return f"{self.plan}; about {_duration(self.seconds_left)} left"
+        return f"{self.plan}; done in {_duration(time.monotonic() - self._began)}"
+
+
+def _kind(cell: Plan | Row) -> tuple[object, ...]:
+    """Cells that take about the same time."""
+    if isinstance(cell, Plan):
+        return cell.data.name, cell.method, cell.settings, cell.n_bits, cell.split
+    return tuple(cell[name] for name in ("data", "method", "settings", "n_bits", "split"))
+
+
+def _duration(seconds: float) -> str:
+    """Tell a duration in the unit that fits.
+
+    >>> _duration(42.3), _duration(200), _duration(8000)
+    ('42 s', '3 min', '2 h 13 min')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
+def run_cells(
+    plans: Sequence[Plan],
+    *,
+    rows_file: Path | None = None,
+    resume: bool = True,
+    skip_failures: bool = False,
+    jobs: int | None = None,
+    executor: Executor | None = None,
+    progress: Callable[[Progress], object] | None = None,
+) -> list[Row]:
+    """Run planned cells in parallel, and return their rows in the order of the plans.
+
+    No row depends on how many run at once: each cell has one thread of one process.
+
+    Parameters
+    ----------
+    plans : the cells, from :func:`plan_cell`
+    rows_file : where each row is appended as soon as it is there; None to keep none
+    resume : whether cells whose rows are in ``rows_file`` already are left out, and these returned
+    skip_failures : a cell that fails ends the run; True leaves it out and logs a warning instead
+    jobs : processes to start, None for one on each core; with 1 the cells run in this process
+    executor : any other pool to use instead, such as a cluster's. Plans travel there with the name
+        of their data and method, which must be found there under the same names.
+    progress : called at the start and after each cell with a :class:`Progress`
+    """
+    known = latest(read_rows(rows_file)) if resume and rows_file is not None else []
+    there = {row_key(row): row for row in known}
+    rows = [there.get(row_key(plan.identity())) if there else None for plan in plans]
+    todo = [number for number, row in enumerate(rows) if row is None]
+    state = Progress([plans[number] for number in todo], known, jobs or get_threads())
+    tell = progress or (lambda _: None)
+    tell(state)
+    for place, result in _results([plans[number] for number in todo], jobs, executor):
+        plan = plans[todo[place]]
+        if not isinstance(result, StreamhashError):
+            rows[todo[place]] = result
+            if rows_file is not None:
+                append_row(rows_file, result)
+        elif skip_failures:
+            log.warning("%s: %s", plan, result)
+        else:
+            raise result
+        state.done(plan, result)
+        tell(state)
+    return [row for row in rows if row is not None]
+
+
+def _results(
+    plans: Sequence[Plan], jobs: int | None, executor: Executor | None
+) -> Iterator[tuple[int, Result]]:
+    """Yield (number of the plan, its result) in the order in which the cells end."""
+    jobs = min(len(plans), get_threads() if jobs is None else jobs)
+    if executor is None and jobs <= 1:
+        yield from ((number, _one_thread(plan)) for number, plan in enumerate(plans))
+        return
+    with ExitStack() as stack:
+        if executor is None:
+            from streamhash.lab.workers import process_pool
+
+            executor = stack.enter_context(process_pool(jobs))
+        numbers = {executor.submit(_one_thread, plan): n for n, plan in enumerate(plans)}
+        try:
+            for done in as_completed(numbers):
+                yield numbers[done], done.result()
+        except BrokenProcessPool as error:
+            raise ChildProcessError(
+                "a worker process was killed (out of memory?); what is done is kept: run again to "
+                "go on, with fewer --jobs if memory was short"
+            ) from error
+        finally:
+            for future in numbers:
+                future.cancel()
+
+
+def _one_thread(plan: Plan) -> Result:
+    """Run one cell on one thread; what it raises on purpose is its result."""
+    try:
+        with using_threads(1):
+            return run_plan(plan)
+    except StreamhashError as error:
+        return error
+
+
+def bench(
+    methods: Method | Sequence[Method] = "all",
+    data: DataSet | str | Path = "digits",
+    *,
+    n_bits: int | Sequence[int] = 32,
+    seeds: int | Sequence[int] = 1,
+    settings: str | Sequence[str] = "default",
+    changes: Mapping[str, Any] | None = None,
+    stream: int | None = None,
+    quick: bool = False,
+    checkpoints: int | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    jobs: int | None = None,
+    executor: Executor | None = None,
+    progress: Callable[[Progress], object] | None = None,
+    **protocol: Any,
+) -> list[Row]:
+    """Compare methods by the papers' protocol, and return a row for each cell.
+
+    Parameters
+    ----------
+    methods : one method or several, as :func:`plan_cell` takes them; "all" for those of streamhash
+    data : a data set, its name, or the path of a file with labels
+    n_bits : one code length or several
+    seeds : how many seeds, from 0 on; or which ones
+    settings : "default", "published" or "tuned", or several of them
+    changes : parameters to change, each in the methods that have it
+    stream, checkpoints : as :func:`plan_cell` takes them
+    quick : a quick look: a stream of at most 2,000 instances and 3 checkpoints
+    out : folder whose ``rows.jsonl`` gets each row as soon as it is there
+    resume : whether cells whose rows are in ``out`` are left out; their rows are returned
+    jobs, executor, progress : as :func:`run_cells` takes them
+    protocol : what else :func:`plan_cell` takes: queries_per_class, split, ...
+
+    >>> rows = bench(["lsh", "sdoh"], "digits", n_bits=16, quick=True, jobs=1)
+    >>> [(row["method"], row["metrics"]["map"] > 0.6) for row in rows]
+    [('lsh', False), ('sdoh', True)]
+    """
+    names = find_methods(methods)
+    lengths = [n_bits] if isinstance(n_bits, int) else list(n_bits)
+    changes = dict(changes or {})
+    has = {name: set(find_method(name)().get_params()) for name in names}
+    for name in changes:
+        if not any(name in known for known in has.values()):
+            make_hasher(names[0], lengths[0], 0, changes={name: changes[name]})  # says what it has
+    found = data if isinstance(data, DataSet) else load_data(data)
+    quick_looks = QUICK_CHECKPOINTS if quick else CHECKPOINTS
+    if quick and stream is None:
+        stream = min(plan_cell(names[0], found, lengths[0], **protocol).stream, QUICK_STREAM)
+    plans = [
+        plan_cell(
+            name,
+            found,
+            length,
+            seed,
+            settings=which,
+            changes={change: changes[change] for change in changes if change in has[name]},
+            stream=stream,
+            checkpoints=quick_looks if checkpoints is None else checkpoints,
+            **protocol,
+        )
+        for length in lengths
+        for name in names
+        for which in ([settings] if isinstance(settings, str) else settings)
+        for seed in (range(seeds) if isinstance(seeds, int) else seeds)
+    ]
+    if out is not None:
+        Path(out).mkdir(parents=True, exist_ok=True)
+    return run_cells(
+        plans,
+        rows_file=None if out is None else Path(out) / ROWS_FILE,
+        resume=resume,
+        jobs=jobs,
+        executor=executor,
+        progress=progress,
+    )
