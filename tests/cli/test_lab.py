@@ -1,4 +1,4 @@
-"""The verbs of experiments: demo, bench, reproduce, tune and report; output and exit codes verbatim."""
+"""The verbs of experiments, demo to report: their output and exit codes verbatim."""
 
 import json
 import shlex

@@ -18,6 +18,7 @@ from streamhash.lab import plan_cell, row_key, run_cells
 from streamhash.lab import run as lab_run
 from streamhash.lab.datasets import load_data
 
+pytestmark = pytest.mark.slow
 PROGRAM = Path(sys.executable).with_name("streamhash")
 VARYING = ("seconds", "date")
 needs_proc = pytest.mark.skipif(
