@@ -441,7 +441,9 @@ def _prepare(
 ) -> PreparedSplit:
     X, y = data.X, data.y
     if kind == "unseen":
-        parts = split_unseen(y, queries_per_class=queries_per_class, stream=stream, random_state=seed)
+        parts = split_unseen(
+            y, queries_per_class=queries_per_class, stream=stream, random_state=seed
+        )
     elif kind == "validation":
         parts = validation_split(y, seed, test_seeds, queries_per_class, stream)
     else:
