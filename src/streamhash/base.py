@@ -17,7 +17,8 @@ them.
 
 import copy
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
@@ -295,7 +296,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
     # y is an array (n,), or a uint8 matrix (n, classes) if the method is multi_label, or None if it
     # needs no labels.
 
-    def _feature_parts(self, d: int) -> Sequence[StreamPart]:  # noqa: ARG002
+    def _feature_parts(self, d: int) -> list[StreamPart]:  # noqa: ARG002
         """Return the parts that prepare rows of d features, in their order; none by default."""
         return []
 
@@ -326,7 +327,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
             labels = self._check_labels(y, X.shape[0], place)
             if first:
                 self.n_samples_seen_, self.n_stages_ = 0, 0
-                self.parts_ = [*self._feature_parts(X.shape[1])]
+                self.parts_ = self._feature_parts(X.shape[1])
             with single_threaded_blas():
                 for start in range(0, X.shape[0], self.batch_size):
                     stage = slice(start, start + self.batch_size)
@@ -423,25 +424,10 @@ class HasherAround(OnlineHasher):
     def __init__(self, hasher: OnlineHasher) -> None:
         self.hasher = hasher
 
-    @property  # type: ignore[misc]
-    def n_bits(self) -> int:  # type: ignore[override]
-        """Code length of the hasher."""
-        return self.hasher.n_bits
-
-    @property  # type: ignore[misc]
-    def batch_size(self) -> int:  # type: ignore[override]
-        """Stage size of the hasher."""
-        return self.hasher.batch_size
-
-    @property
-    def needs_labels(self) -> bool:  # type: ignore[override]
-        """Whether the hasher needs labels."""
-        return self.hasher.needs_labels
-
-    @property
-    def multi_label(self) -> bool:  # type: ignore[override]
-        """Whether the hasher takes several labels a row."""
-        return self.hasher.multi_label
+    n_bits = property(attrgetter("hasher.n_bits"))
+    batch_size = property(attrgetter("hasher.batch_size"))
+    needs_labels = property(attrgetter("hasher.needs_labels"))
+    multi_label = property(attrgetter("hasher.multi_label"))
 
     def check_parameters(self) -> None:
         """Refuse parameters that break their rules."""

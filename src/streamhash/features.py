@@ -15,12 +15,13 @@ from sklearn.base import clone
 
 from streamhash.base import HasherAround, Matrix, OnlineHasher, StreamPart
 from streamhash.errors import InputError
-from streamhash.parameters import Choice, Number, Whole, parameter
+from streamhash.parameters import Choice, Number, Rule, Whole, parameter
 
 __all__ = [
+    "GIVEN_ANCHORS",
     "AnchorMap",
-    "AnchorsRule",
     "CenterScale",
+    "NormalizedHasher",
     "RadialMap",
     "StreamPipeline",
     "unit_length",
@@ -183,17 +184,14 @@ class AnchorMap(StreamPart):
         return features
 
 
-class AnchorsRule:
-    """Anchors that are given: a finite array (anchors, features)."""
-
-    def allows(self, value: Any) -> bool:
-        """Whether ``value`` keeps the rule."""
-        if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu":
-            return False
-        return bool(value.ndim == 2 and value.size > 0 and np.isfinite(value).all())
-
-    def __str__(self) -> str:
-        return "a finite array (anchors, features)"
+GIVEN_ANCHORS = Rule(
+    "a finite array (anchors, features)",
+    lambda value: (
+        isinstance(value, np.ndarray)
+        and (value.dtype.kind in "fiu" and value.ndim == 2 and value.size > 0)
+        and bool(np.isfinite(value).all())
+    ),
+)
 
 
 class RadialMap(StreamPart):
@@ -302,6 +300,15 @@ class RadialMap(StreamPart):
         return features
 
 
+class NormalizedHasher(OnlineHasher):
+    """A hasher that takes off the running mean and brings rows to unit length, if ``normalize``."""
+
+    normalize: bool = parameter(Choice(True, False), default=True)
+
+    def _feature_parts(self, d: int) -> list[StreamPart]:  # noqa: ARG002
+        return [CenterScale(scale="unit")] if self.normalize else []
+
+
 class StreamPipeline(HasherAround):
     """Feature maps learned online, then a hasher: one object with the hasher's verbs.
 
@@ -346,7 +353,7 @@ class StreamPipeline(HasherAround):
                 )
             part.check_parameters()
 
-    def _feature_parts(self, d: int) -> Sequence[StreamPart]:  # noqa: ARG002
+    def _feature_parts(self, d: int) -> list[StreamPart]:  # noqa: ARG002
         return [clone(part) for part in self.parts]
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002

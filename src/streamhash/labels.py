@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from streamhash.errors import InputError
 
-__all__ = ["as_numpy", "check_item_labels", "check_labels", "group"]
+__all__ = ["as_numpy", "check_item_labels", "check_labels", "group", "neighbours", "same_width"]
 
 
 def as_numpy(values: Any) -> Any:
@@ -158,3 +158,27 @@ def group(labels: NDArray[Any]) -> NDArray[np.int32]:
                 "other plain values."
             ) from error
     return np.unique(labels, return_inverse=True)[1].astype(np.int32)
+
+
+def neighbours(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which of two sets of labels (n,), (m,) are equal, or share a class, (n, m).
+
+    >>> neighbours(np.array([1, 2]), np.array([2, 2, 1]))
+    array([[False, False,  True],
+           [ True,  True, False]])
+    """
+    pairs: NDArray[np.bool_]
+    if first.ndim == 1:
+        pairs = first[:, None] == second[None]
+    else:
+        first, second = same_width(first, second)
+        pairs = first.astype(np.float32, copy=False) @ second.T.astype(np.float32, copy=False) > 0
+    return pairs
+
+
+def same_width(*labels: NDArray[Any]) -> list[NDArray[Any]]:
+    """Give matrices of labels as many columns: a class that one lacks is 0 in all its rows."""
+    if len({Y.shape[1:] for Y in labels}) == 1:
+        return [*labels]
+    width = max(Y.shape[1] for Y in labels)
+    return [np.pad(Y, ((0, 0), (0, width - Y.shape[1]))) for Y in labels]

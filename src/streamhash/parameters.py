@@ -8,7 +8,7 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Protocol
@@ -32,89 +32,76 @@ __all__ = [
 ]
 
 
-class Rule(Protocol):
-    """Says whether a value is allowed, and in words what is."""
+class Rule:
+    """What a parameter may be: in words, and as a test of a value.
 
-    def allows(self, value: Any) -> bool:
-        """Whether ``value`` keeps the rule."""
+    >>> even = Rule("an even number", lambda value: Whole(0).allows(value) and value % 2 == 0)
+    >>> even.allows(3), str(Maybe(even))
+    (False, 'None or an even number')
+    """
 
-    def __str__(self) -> str: ...
+    def __init__(self, words: str, allows: Callable[[Any], bool]) -> None:
+        self.words, self.allows = words, allows
+
+    def __str__(self) -> str:
+        return self.words
 
 
-@dataclass(frozen=True)
-class Whole:
+class Whole(Rule):
     """A whole number from ``low`` to ``high``, both included."""
 
-    low: int
-    high: int | None = None
-
-    def allows(self, value: Any) -> bool:
-        """Whether ``value`` keeps the rule."""
-        return (
-            type(value) is not bool
-            and isinstance(value, Integral)
-            and int(value) >= self.low
-            and (self.high is None or int(value) <= self.high)
+    def __init__(self, low: int, high: int | None = None) -> None:
+        upper = "up" if high is None else f"to {high}"
+        super().__init__(
+            f"a whole number from {low} {upper}",
+            lambda value: (
+                _is_number(value, Integral) and low <= value and (high is None or value <= high)
+            ),
         )
 
-    def __str__(self) -> str:
-        upper = "up" if self.high is None else f"to {self.high}"
-        return f"a whole number from {self.low} {upper}"
 
-
-@dataclass(frozen=True)
-class Number:
+class Number(Rule):
     """A finite number, greater than ``above``, or ``at_least`` so much and ``at_most`` so much."""
 
-    above: float = -math.inf
-    at_least: float = -math.inf
-    at_most: float = math.inf
-
-    def allows(self, value: Any) -> bool:
-        """Whether ``value`` keeps the rule."""
-        return (
-            type(value) is not bool
-            and isinstance(value, Real)
-            and math.isfinite(value)
-            and float(value) > self.above
-            and self.at_least <= float(value) <= self.at_most
-        )
-
-    def __str__(self) -> str:
-        if self.above > -math.inf:
-            return f"a number greater than {self.above:g}"
-        upper = "up" if self.at_most == math.inf else f"to {self.at_most:g}"
-        return (
-            "a number" if self.at_least == -math.inf else f"a number from {self.at_least:g} {upper}"
+    def __init__(
+        self, *, above: float = -math.inf, at_least: float = -math.inf, at_most: float = math.inf
+    ) -> None:
+        upper = "up" if at_most == math.inf else f"to {at_most:g}"
+        words = "a number"
+        if above > -math.inf:
+            words = f"a number greater than {above:g}"
+        elif at_least > -math.inf:
+            words = f"a number from {at_least:g} {upper}"
+        super().__init__(
+            words,
+            lambda value: (
+                _is_number(value, Real)
+                and math.isfinite(value)
+                and value > above
+                and at_least <= value <= at_most
+            ),
         )
 
 
-class Choice:
+def _is_number(value: Any, kind: type) -> bool:
+    return isinstance(value, kind) and type(value) is not bool
+
+
+class Choice(Rule):
     """One of a few values."""
 
     def __init__(self, *options: Any) -> None:
-        self.options = options
-
-    def allows(self, value: Any) -> bool:
-        """Whether ``value`` keeps the rule."""
-        return any(type(value) is type(option) and value == option for option in self.options)
-
-    def __str__(self) -> str:
-        return "one of " + ", ".join(map(repr, self.options))
+        super().__init__(
+            "one of " + ", ".join(map(repr, options)),
+            lambda value: any(type(value) is type(each) and value == each for each in options),
+        )
 
 
-@dataclass(frozen=True)
-class Maybe:
+class Maybe(Rule):
     """None, or what another rule allows."""
 
-    rule: Rule
-
-    def allows(self, value: Any) -> bool:
-        """Whether ``value`` keeps the rule."""
-        return value is None or self.rule.allows(value)
-
-    def __str__(self) -> str:
-        return f"None or {self.rule}"
+    def __init__(self, rule: Rule) -> None:
+        super().__init__(f"None or {rule}", lambda value: value is None or rule.allows(value))
 
 
 def check_parameters(owner: str, values: Mapping[str, Any], rules: Mapping[str, Rule]) -> None:

@@ -22,8 +22,9 @@ from streamhash.base import (
 )
 from streamhash.errors import InputError
 from streamhash.kernels.learning.information import code_information
+from streamhash.labels import neighbours
 from streamhash.parameters import Choice, Number, Whole
-from streamhash.reservoir import Reservoir, neighbours
+from streamhash.reservoir import Reservoir
 
 __all__ = ["RefreshPolicy", "SnapshotHasher", "information_gain"]
 

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from streamhash.base import Matrix, Streaming, new_generator
 from streamhash.classes import ClassTable
 from streamhash.errors import InputError
+from streamhash.labels import same_width
 from streamhash.parameters import Whole, parameter
 
-__all__ = ["Reservoir", "neighbours"]
+__all__ = ["Reservoir"]
 
 
 class Reservoir(Streaming):
@@ -107,7 +108,7 @@ class Reservoir(Streaming):
             self.rows_ = _placed(self.rows_, X, slots)
             if labels is not None:
                 kept = np.zeros((self.size, *labels.shape[1:]), labels.dtype)
-                kept, labels = _same_width(kept if self.labels_ is None else self.labels_, labels)
+                kept, labels = same_width(kept if self.labels_ is None else self.labels_, labels)
                 self.labels_ = _placed(kept, labels, slots)
         return slots
 
@@ -118,22 +119,3 @@ def _placed(kept: NDArray[Any], new: NDArray[Any], slots: NDArray[np.int32]) -> 
     kept = kept.copy()
     kept[[*last]] = new[[*last.values()]]
     return kept
-
-
-def _same_width(first: NDArray[Any], second: NDArray[Any]) -> list[NDArray[Any]]:
-    """Give two label matrices as many columns: a class that one lacks is 0 in all its rows."""
-    if first.ndim == 1:
-        return [first, second]
-    width = max(first.shape[1], second.shape[1])
-    return [np.pad(Y, ((0, 0), (0, width - Y.shape[1]))) for Y in (first, second)]
-
-
-def neighbours(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which of two sets of labels (n,), (m,) are equal, or share a class, (n, m)."""
-    pairs: NDArray[np.bool_]
-    if first.ndim == 1:
-        pairs = first[:, None] == second[None]
-    else:
-        first, second = _same_width(first, second)
-        pairs = first.astype(np.float32) @ second.T.astype(np.float32) > 0
-    return pairs

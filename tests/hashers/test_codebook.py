@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 
-from streamhash.hashers._codebook import Codebook, hadamard_row
+from streamhash.hashers._codebook import Codebook
+from streamhash.kernels.learning.hadamard import hadamard_signs
 
 HADAMARD = ("permuted", "natural")
 KINDS = (*HADAMARD, "random", "spread")
@@ -15,7 +16,7 @@ def targets(book, n, seed=0):
 
 
 def test_rows_are_those_of_sylvester():
-    rows = [hadamard_row(i, 16) for i in range(16)]
+    rows = [hadamard_signs(np.arange(16), i) for i in range(16)]
     assert np.array_equal(rows, hadamard(16))
 
 
@@ -42,7 +43,7 @@ def test_the_size_of_the_matrix_follows_the_rule(n_bits, n_classes, size):
     assert book.size_ == size
     assert book.projection_.shape == (0 if size == n_bits else size, n_bits)
     if size != n_bits:
-        rows = np.array([hadamard_row(int(row), size) for row in book.order_[:5]])
+        rows = np.array([hadamard_signs(np.arange(size), int(row)) for row in book.order_[:5]])
         assert np.array_equal(T, np.where(rows @ book.projection_ > 0, 1, -1))
 
 

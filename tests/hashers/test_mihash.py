@@ -9,7 +9,8 @@ from streamhash.kernels.learning.information import (
     plain_information_gradient,
     plain_information_steps,
 )
-from streamhash.reservoir import Reservoir, neighbours
+from streamhash.labels import neighbours
+from streamhash.reservoir import Reservoir
 
 
 def stream(n=150, d=10, classes=3, seed=0):

@@ -4,9 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.base import Matrix, Streaming
+from streamhash.kernels.learning.hadamard import hadamard_signs
 from streamhash.parameters import Choice, Whole, parameter
 
-__all__ = ["Codebook", "hadamard_row"]
+__all__ = ["Codebook"]
 
 CANDIDATES = 64  # codewords drawn at a time, to take the one farthest from those given
 
@@ -64,7 +65,7 @@ class Codebook(Streaming):
             self.order_ = np.arange(self.size_) if natural else random.permutation(self.size_)
             size = 0 if self.size_ == self.n_bits else self.size_
             self.projection_ = random.standard_normal((size, self.n_bits), dtype=np.float32)
-        row = hadamard_row(int(self.order_[number]), self.size_)
+        row = hadamard_signs(np.arange(self.size_), int(self.order_[number]))  # H = Hᵀ
         if self.size_ == self.n_bits:
             return row
         return np.where(row @ self.projection_ > 0, np.float32(1), np.float32(-1))
@@ -77,14 +78,3 @@ class Codebook(Streaming):
         nearness = (drawn @ self.targets_.T).max(axis=1, initial=-np.inf)
         farthest: Matrix = drawn[nearness.argmin()]
         return farthest
-
-
-def hadamard_row(row: int, size: int) -> Matrix:
-    """Return a row (size,) of Sylvester's Hadamard matrix: H_ij = (−1)^(ones in i and j).
-
-    >>> [hadamard_row(i, 4).astype(int).tolist() for i in range(4)]
-    [[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]]
-    """
-    odd = np.bitwise_count(np.arange(size) & row) & 1
-    signs: Matrix = 1 - 2 * odd.astype(np.float32)
-    return signs

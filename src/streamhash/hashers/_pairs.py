@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from streamhash.base import Matrix, Streaming
 from streamhash.errors import InputError
+from streamhash.labels import same_width
 
 __all__ = ["PairQueue"]
 
@@ -60,7 +61,4 @@ def _join(waiting: NDArray[Any], y: NDArray[Any], owner: str) -> NDArray[Any]:
         )
     if y.ndim == 1:  # as plain values, or NumPy would turn 1 into "1"
         return np.fromiter([*waiting.tolist(), *y.tolist()], object, 1 + len(y))
-    n_classes = max(waiting.shape[1], y.shape[1])
-    return np.concatenate(
-        [np.pad(labels, ((0, 0), (0, n_classes - labels.shape[1]))) for labels in (waiting, y)]
-    )
+    return np.concatenate(same_width(waiting, y))

@@ -1,27 +1,26 @@
 """What hashers along principal directions of the stream share: SketchHash, FROSH, PCAH and ITQ."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator, random_directions
-from streamhash.features import CenterScale
+from streamhash.base import Matrix, new_generator, random_directions
+from streamhash.features import NormalizedHasher
 from streamhash.hashers._sketch import (
+    EVEN,
     Doubles,
-    Even,
     FrequentDirections,
     centred,
     polar,
     principal_directions,
     random_rotation,
 )
-from streamhash.parameters import Choice, Maybe, Values, Whole, parameter
+from streamhash.parameters import Maybe, Values, Whole, parameter
 
 __all__ = ["PrincipalHasher"]
 
 
-class PrincipalHasher(OnlineHasher):
+class PrincipalHasher(NormalizedHasher):
     """Bits along the first principal directions of the stream, turned by a matrix of the method's.
 
     Every stage goes into a sketch, exactly centred; W = V T, with V (d, p) the first p = min(k,
@@ -37,10 +36,9 @@ class PrincipalHasher(OnlineHasher):
     needs_labels = False
     multi_label = True
     sketch_size: int | None = parameter(
-        Maybe(Even(2)), default=None, search=Values(None, 200, 300, 400)
+        Maybe(EVEN), default=None, search=Values(None, 200, 300, 400)
     )
     batch_size: int = parameter(Whole(1), default=200, search=Values(50, 100, 200, 500))
-    normalize: bool = parameter(Choice(True, False), default=True)
 
     def _turn(self, V: Doubles) -> Doubles:
         """Return T (p, k) for principal directions V (d, p)."""
@@ -64,9 +62,6 @@ class PrincipalHasher(OnlineHasher):
 
     def _new_sketch(self, size: int) -> FrequentDirections:
         return FrequentDirections(size)
-
-    def _feature_parts(self, d: int) -> Sequence[StreamPart]:  # noqa: ARG002
-        return [CenterScale(scale="unit")] if self.normalize else []
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         self.random_ = new_generator(self.random_state)

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from streamhash.base import Matrix, Streaming
 from streamhash.features import unit_length
 from streamhash.kernels.learning.hadamard import fold_block, hadamard_signs
-from streamhash.parameters import Whole, parameter
+from streamhash.parameters import Rule, Whole, parameter
 
 __all__ = [
-    "Even",
+    "EVEN",
     "FastFrequentDirections",
     "FrequentDirections",
-    "PowerOfTwo",
     "centred",
     "polar",
     "principal_directions",
@@ -32,26 +31,7 @@ GUIDE_TOLERANCE = 1e-5  # of the largest eigenvalue of M, summed up in float32
 RANK_TOLERANCE = 1e-10  # of the largest squared singular value: what float32 rows can carry
 
 
-class Even(Whole):
-    """An even whole number."""
-
-    def allows(self, value: Any) -> bool:
-        """Whether ``value`` keeps the rule."""
-        return super().allows(value) and int(value) % 2 == 0
-
-    def __str__(self) -> str:
-        return f"an even number from {self.low} up"
-
-
-class PowerOfTwo(Whole):
-    """A power of two."""
-
-    def allows(self, value: Any) -> bool:
-        """Whether ``value`` keeps the rule."""
-        return super().allows(value) and int(value).bit_count() == 1
-
-    def __str__(self) -> str:
-        return f"a power of two from {self.low} up"
+EVEN = Rule("an even number from 2 up", lambda value: Whole(2).allows(value) and value % 2 == 0)
 
 
 class FrequentDirections(Streaming):
@@ -74,7 +54,7 @@ class FrequentDirections(Streaming):
         How many rows are in use.
     """
 
-    size: int = parameter(Even(2), default=200, kw_only=False)
+    size: int = parameter(EVEN, default=200, kw_only=False)
 
     def add_rows(self, F: Matrix) -> None:
         """Put rows (n, d) in."""

@@ -1,12 +1,11 @@
 """AdaptHash: adaptive hashing (Cakir and Sclaroff, ICCV 2015)."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator, random_directions
-from streamhash.features import CenterScale
+from streamhash.base import Matrix, new_generator, random_directions
+from streamhash.features import NormalizedHasher
 from streamhash.hashers._pairs import PairQueue
 from streamhash.kernels.learning.pairwise_steps import learn_adaptive_pairs
 from streamhash.parameters import Choice, Number, Span, Values, Whole, parameter
@@ -14,7 +13,7 @@ from streamhash.parameters import Choice, Number, Span, Values, Whole, parameter
 __all__ = ["AdaptHash"]
 
 
-class AdaptHash(OnlineHasher):
+class AdaptHash(NormalizedHasher):
     """Adaptive hashing (Cakir and Sclaroff, ICCV 2015).
 
     Each pair of consecutive items is a step: if their codes are too far apart for a similar pair,
@@ -126,10 +125,6 @@ class AdaptHash(OnlineHasher):
         Number(at_least=0, at_most=1), default=0.8, search=Values(0.5, 0.6, 0.7, 0.8, 0.9)
     )
     spread: float = parameter(Number(at_least=0), default=0.01, search=Span(0.001, 0.2))
-    normalize: bool = parameter(Choice(True, False), default=True)
-
-    def _feature_parts(self, d: int) -> Sequence[StreamPart]:  # noqa: ARG002
-        return [CenterScale(scale="unit")] if self.normalize else []
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         self.queue_ = PairQueue()

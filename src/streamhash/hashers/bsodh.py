@@ -1,17 +1,16 @@
 """BSODH: balanced similarity for online discrete hashing (Lin et al., AAAI 2019)."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator, random_directions
+from streamhash.base import Matrix, new_generator, random_directions
 from streamhash.classes import ClassTable
-from streamhash.features import CenterScale
+from streamhash.features import NormalizedHasher
 from streamhash.kernels.learning.bit_updates import SLACK, update_bits
-from streamhash.parameters import Choice, Maybe, Number, Span, Values, Whole, parameter
+from streamhash.parameters import Choice, Maybe, Number, Rule, Span, Values, Whole, parameter
 
 __all__ = ["BSODH"]
 
@@ -20,18 +19,13 @@ Numbers = NDArray[np.float64]
 STEPS = ("new_codes", "old_codes", "weights")
 
 
-class InAnyOrder(Choice):
-    """Each of a few values once, as a tuple."""
-
-    def allows(self, value: Any) -> bool:
-        """Whether ``value`` keeps the rule."""
-        return isinstance(value, tuple) and sorted(map(str, value)) == sorted(self.options)
-
-    def __str__(self) -> str:
-        return f"a tuple with each of {', '.join(map(repr, self.options))} once"
+ANY_ORDER = Rule(
+    f"a tuple with each of {', '.join(map(repr, STEPS))} once",
+    lambda value: isinstance(value, tuple) and sorted(map(str, value)) == sorted(STEPS),
+)
 
 
-class BSODH(OnlineHasher):
+class BSODH(NormalizedHasher):
     """Balanced similarity for online discrete hashing (Lin et al., AAAI 2019).
 
     The codes of a new stage and those of all that came before should have inner products near k for
@@ -165,11 +159,7 @@ class BSODH(OnlineHasher):
     regression: str = parameter(
         Choice("all", "stage"), default="all", search=Values("all", "stage")
     )
-    order: tuple[str, ...] = parameter(InAnyOrder(*STEPS), default=STEPS)
-    normalize: bool = parameter(Choice(True, False), default=True)
-
-    def _feature_parts(self, d: int) -> Sequence[StreamPart]:  # noqa: ARG002
-        return [CenterScale(scale="unit")] if self.normalize else []
+    order: tuple[str, ...] = parameter(ANY_ORDER, default=STEPS)
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         d, k = X.shape[1], self.n_bits

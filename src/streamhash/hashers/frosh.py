@@ -5,12 +5,17 @@ from streamhash.hashers._sketch import (
     Doubles,
     FastFrequentDirections,
     FrequentDirections,
-    PowerOfTwo,
 )
 from streamhash.hashers.sketchhash import SketchHash
-from streamhash.parameters import Choice, Maybe, Values, Whole, parameter
+from streamhash.parameters import Choice, Maybe, Rule, Values, Whole, parameter
 
 __all__ = ["FROSH"]
+
+
+POWER_OF_TWO = Rule(
+    "a power of two from 1 up",
+    lambda value: Whole(1).allows(value) and int(value).bit_count() == 1,
+)
 
 
 class FROSH(PrincipalHasher):
@@ -106,7 +111,7 @@ class FROSH(PrincipalHasher):
         data: {**values, "guides": 0} for data, values in SketchHash.settings.items()
     }
 
-    chunk_size: int | None = parameter(Maybe(PowerOfTwo(1)), default=None)
+    chunk_size: int | None = parameter(Maybe(POWER_OF_TWO), default=None)
     rotation: str = parameter(
         Choice("carried", "fixed", "released"),
         default="carried",

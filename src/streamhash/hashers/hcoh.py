@@ -1,21 +1,20 @@
 """HCOH: Hadamard codebook based online hashing (Lin et al., ACM MM 2018)."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator, random_directions
+from streamhash.base import Matrix, new_generator, random_directions
 from streamhash.classes import ClassTable
-from streamhash.features import CenterScale
+from streamhash.features import NormalizedHasher
 from streamhash.hashers._codebook import Codebook
 from streamhash.kernels.learning.sequential import learn_one_by_one
-from streamhash.parameters import Choice, Number, Span, Whole, parameter
+from streamhash.parameters import Number, Span, Whole, parameter
 
 __all__ = ["HCOH"]
 
 
-class HCOH(OnlineHasher):
+class HCOH(NormalizedHasher):
     """Hadamard codebook based online hashing.
 
     Each class gets a row of a Hadamard matrix as its target code, any two of which are half the
@@ -104,10 +103,6 @@ class HCOH(OnlineHasher):
     batch_size: int = parameter(Whole(1), default=64)
     learning_rate: float = parameter(Number(above=0), default=0.2, search=Span(0.02, 2))
     n_classes: int = parameter(Whole(1), default=1)
-    normalize: bool = parameter(Choice(True, False), default=True)
-
-    def _feature_parts(self, d: int) -> Sequence[StreamPart]:  # noqa: ARG002
-        return [CenterScale(scale="unit")] if self.normalize else []
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         self.random_ = new_generator(self.random_state)

@@ -1,14 +1,13 @@
 """HMOH: Hadamard matrix guided online hashing (Lin et al., IJCV 2020)."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator
+from streamhash.base import Matrix, StreamPart, new_generator
 from streamhash.classes import ClassTable
-from streamhash.features import AnchorsRule, CenterScale, RadialMap
+from streamhash.features import GIVEN_ANCHORS, NormalizedHasher, RadialMap
 from streamhash.hashers._codebook import Codebook
 from streamhash.kernels.learning.sequential import learn_one_by_one
 from streamhash.parameters import Choice, Maybe, Number, Span, Values, Whole, parameter
@@ -16,7 +15,7 @@ from streamhash.parameters import Choice, Maybe, Number, Span, Values, Whole, pa
 __all__ = ["HMOH"]
 
 
-class HMOH(OnlineHasher):
+class HMOH(NormalizedHasher):
     """Hadamard matrix guided online hashing.
 
     Each class gets a row of a Hadamard matrix as its target code, as in HCOH; each bit is a
@@ -140,7 +139,7 @@ class HMOH(OnlineHasher):
 
     batch_size: int = parameter(Whole(1), default=64)
     n_anchors: int | None = parameter(Maybe(Whole(1)), default=1000, search=Values(None, 300, 1000))
-    anchors: NDArray[Any] | None = parameter(Maybe(AnchorsRule()), default=None)
+    anchors: NDArray[Any] | None = parameter(Maybe(GIVEN_ANCHORS), default=None)
     divisor: float = parameter(Number(above=0), default=12.0, search=Span(2, 30))
     rows: str = parameter(
         Choice("permuted", "natural"), default="permuted", search=Values("permuted", "natural")
@@ -149,19 +148,17 @@ class HMOH(OnlineHasher):
         Choice("averaged", "last"), default="averaged", search=Values("averaged", "last")
     )
     n_classes: int = parameter(Whole(1), default=1)
-    normalize: bool = parameter(Choice(True, False), default=True)
 
-    def _feature_parts(self, d: int) -> Sequence[StreamPart]:
-        parts: list[StreamPart] = []
+    def _feature_parts(self, d: int) -> list[StreamPart]:
+        before, after = super()._feature_parts(d), super()._feature_parts(d)
         if self.anchors is not None:
             unit, width = self.normalize, self.divisor
-            parts = [RadialMap.on(self.anchors, d, "HMOH: anchors", unit=unit, divisor=width)]
+            kernel = RadialMap.on(self.anchors, d, "HMOH: anchors", unit=unit, divisor=width)
         elif self.n_anchors is not None:
-            parts = [RadialMap(self.n_anchors, divisor=self.divisor)]
-        if not self.normalize:
-            return parts
-        after = [CenterScale(scale="unit")] if parts else []
-        return [CenterScale(scale="unit"), *parts, *after]
+            kernel = RadialMap(self.n_anchors, divisor=self.divisor)
+        else:
+            return before
+        return [*before, kernel, *after]
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         self.W_ = np.zeros((X.shape[1], self.n_bits), np.float32)

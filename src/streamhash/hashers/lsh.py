@@ -1,6 +1,5 @@
 """LSH: random projections, the floor that every learned method is compared with."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator, random_directions
@@ -55,7 +54,7 @@ class LSH(OnlineHasher):
 
     center: bool = parameter(Choice(True, False), default=True)
 
-    def _feature_parts(self, d: int) -> Sequence[StreamPart]:  # noqa: ARG002
+    def _feature_parts(self, d: int) -> list[StreamPart]:  # noqa: ARG002
         return [CenterScale(scale=None)] if self.center else []
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002

@@ -1,22 +1,21 @@
 """MIHash: online hashing with mutual information (Cakir et al., ICCV 2017)."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator, random_directions
+from streamhash.base import Matrix, new_generator, random_directions
 from streamhash.errors import InputError
-from streamhash.features import CenterScale
+from streamhash.features import NormalizedHasher
 from streamhash.kernels.learning.information import information_steps
-from streamhash.labels import check_labels
+from streamhash.labels import check_labels, neighbours
 from streamhash.parameters import Choice, Number, Span, Values, Whole, parameter
-from streamhash.reservoir import Reservoir, neighbours
+from streamhash.reservoir import Reservoir
 
 __all__ = ["MIHash"]
 
 
-class MIHash(OnlineHasher):
+class MIHash(NormalizedHasher):
     """Online hashing with mutual information (Cakir, He, Bargal and Sclaroff, ICCV 2017).
 
     For an instance of the stream the distances to its neighbours and to all others should be easy
@@ -128,10 +127,6 @@ class MIHash(OnlineHasher):
     decay: float = parameter(Number(at_least=0), default=0.0, search=Values(0, 1e-4, 1e-3))
     gradient: str = parameter(Choice("exact", "released"), default="exact")
     look_ahead: tuple[Any, Any] | None = parameter(default=None)
-    normalize: bool = parameter(Choice(True, False), default=True)
-
-    def _feature_parts(self, d: int) -> Sequence[StreamPart]:  # noqa: ARG002
-        return [CenterScale(scale="unit")] if self.normalize else []
 
     def _start(self, X: Matrix, y: Any) -> None:
         random = new_generator(self.random_state)

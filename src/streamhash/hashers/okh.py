@@ -1,31 +1,25 @@
 """OKH: online kernel hashing (Huang, Yang and Zheng, IJCAI 2013)."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator, random_directions
-from streamhash.features import AnchorsRule, CenterScale, RadialMap
+from streamhash.base import Matrix, StreamPart, new_generator, random_directions
+from streamhash.features import GIVEN_ANCHORS, NormalizedHasher, RadialMap
 from streamhash.hashers._pairs import PairQueue
 from streamhash.kernels.learning.pairwise_steps import learn_passive_pairs
-from streamhash.parameters import Choice, Maybe, Number, Span, Values, Whole, parameter
+from streamhash.parameters import Choice, Maybe, Number, Rule, Span, Values, Whole, parameter
 
 __all__ = ["OKH"]
 
 BANDWIDTHS = ("mean", "released", "demo")
 
 
-class BandwidthRule:
-    """One of the bandwidths by name, or a number."""
-
-    def allows(self, value: Any) -> bool:
-        """Whether ``value`` keeps the rule."""
-        return Choice(*BANDWIDTHS).allows(value) or Number(above=0).allows(value)
-
-    def __str__(self) -> str:
-        return f"{Choice(*BANDWIDTHS)}, or {Number(above=0)}"
+BANDWIDTH = Rule(
+    f"{Choice(*BANDWIDTHS)}, or {Number(above=0)}",
+    lambda value: Choice(*BANDWIDTHS).allows(value) or Number(above=0).allows(value),
+)
 
 
 class KernelFeatures(RadialMap):
@@ -58,7 +52,7 @@ class KernelFeatures(RadialMap):
         return np.concatenate([kernel, np.ones((len(X), 1), np.float32)], axis=1)
 
 
-class OKH(OnlineHasher):
+class OKH(NormalizedHasher):
     """Online kernel hashing (Huang, Yang and Zheng, IJCAI 2013).
 
     Rows go through an RBF kernel on a few anchors. Each pair of consecutive items is a round: if
@@ -176,26 +170,23 @@ class OKH(OnlineHasher):
 
     batch_size: int = parameter(Whole(1), default=64)
     n_anchors: int = parameter(Whole(1), default=300, search=Values(300, 1000))
-    anchors: NDArray[Any] | None = parameter(Maybe(AnchorsRule()), default=None)
+    anchors: NDArray[Any] | None = parameter(Maybe(GIVEN_ANCHORS), default=None)
     aggressiveness: float = parameter(Number(above=0), default=0.1, search=Span(0.001, 1))
-    bandwidth: str | float = parameter(BandwidthRule(), default=0.1, search=Span(0.02, 1))
+    bandwidth: str | float = parameter(BANDWIDTH, default=0.1, search=Span(0.02, 1))
     margin: float = parameter(
         Number(at_least=0, at_most=1),
         default=0.45,
         search=Values(0.2, 0.3, 0.35, 0.4, 0.45, 0.5),
     )
-    normalize: bool = parameter(Choice(True, False), default=True)
 
-    def _feature_parts(self, d: int) -> Sequence[StreamPart]:
+    def _feature_parts(self, d: int) -> list[StreamPart]:
         if self.anchors is None:
             kernel = KernelFeatures(self.n_anchors, bandwidth=self.bandwidth)
         else:
             kernel = KernelFeatures.on(
                 self.anchors, d, "OKH: anchors", unit=self.normalize, bandwidth=self.bandwidth
             )
-        if not self.normalize:
-            return [kernel]
-        return [CenterScale(scale="unit"), kernel, CenterScale(scale="unit")]
+        return [*super()._feature_parts(d), kernel, *super()._feature_parts(d)]
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         self.queue_ = PairQueue()

@@ -1,13 +1,12 @@
 """OSH: online supervised hashing (Cakir and Sclaroff, ICIP 2015)."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator, random_directions
+from streamhash.base import Matrix, new_generator, random_directions
 from streamhash.classes import ClassTable
-from streamhash.features import CenterScale
+from streamhash.features import NormalizedHasher
 from streamhash.hashers._codebook import Codebook
 from streamhash.kernels.learning.sequential import learn_one_by_one
 from streamhash.parameters import Choice, Number, Span, Values, Whole, parameter
@@ -15,7 +14,7 @@ from streamhash.parameters import Choice, Number, Span, Values, Whole, parameter
 __all__ = ["OSH"]
 
 
-class OSH(OnlineHasher):
+class OSH(NormalizedHasher):
     """Online supervised hashing with error-correcting output codes.
 
     Each class gets a random codeword when it first appears, and the k hash functions learn as k
@@ -125,10 +124,6 @@ class OSH(OnlineHasher):
         Choice("spread", "random"), default="spread", search=Values("spread", "random")
     )
     state: str = parameter(Choice("kept", "released"), default="kept")
-    normalize: bool = parameter(Choice(True, False), default=True)
-
-    def _feature_parts(self, d: int) -> Sequence[StreamPart]:  # noqa: ARG002
-        return [CenterScale(scale="unit")] if self.normalize else []
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         self.random_ = new_generator(self.random_state)

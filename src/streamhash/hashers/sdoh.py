@@ -1,13 +1,12 @@
 """SDOH: similarity distribution based online hashing (Lin et al., ICCV 2019)."""
 
 import logging
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator, random_directions
-from streamhash.features import AnchorMap, CenterScale
+from streamhash.base import Matrix, StreamPart, new_generator, random_directions
+from streamhash.features import AnchorMap, NormalizedHasher
 from streamhash.kernels.learning.pairs import PairRule, count_similar, pair_gradient
 from streamhash.labels import group
 from streamhash.parameters import Choice, Maybe, Number, Span, Values, Whole, parameter
@@ -17,7 +16,7 @@ __all__ = ["SDOH"]
 log = logging.getLogger("streamhash.hashers")
 
 
-class SDOH(OnlineHasher):
+class SDOH(NormalizedHasher):
     """Similarity distribution based online hashing (Lin et al., ICCV 2019).
 
     Every stage of the stream defines two distributions over the pairs of its instances: P, from the
@@ -168,15 +167,14 @@ class SDOH(OnlineHasher):
     code_distribution: str = parameter(Choice("scaled", "plain"), default="scaled")
     gradient: str = parameter(Choice("exact", "released", "printed"), default="exact")
     tolerance: float | None = parameter(Maybe(Number()), default=None)
-    normalize: bool = parameter(Choice(True, False), default=True)
     offset_rate: float = parameter(
         Number(at_least=0), default=1 / 16, search=Values(0, 1 / 16, 1 / 4)
     )
     n_anchors: int | None = parameter(Maybe(Whole(1)), default=None, search=Values(None, 1000))
 
-    def _feature_parts(self, d: int) -> Sequence[StreamPart]:  # noqa: ARG002
+    def _feature_parts(self, d: int) -> list[StreamPart]:
         anchors = [] if self.n_anchors is None else [AnchorMap(self.n_anchors)]
-        return [*anchors, CenterScale(scale="unit")] if self.normalize else anchors
+        return [*anchors, *super()._feature_parts(d)]
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         self.W_ = random_directions(X.shape[1], self.n_bits, new_generator(self.random_state))

@@ -18,9 +18,10 @@ from sklearn.base import clone
 from streamhash.base import Matrix, OnlineHasher, Streaming, new_generator, snapshot
 from streamhash.codes import Codes, unpack
 from streamhash.errors import UnreachableError
+from streamhash.labels import neighbours
 from streamhash.parameters import Maybe, Number, Whole
 from streamhash.refresh import information_gain
-from streamhash.reservoir import Reservoir, neighbours
+from streamhash.reservoir import Reservoir
 
 if TYPE_CHECKING:
     from streamhash.live.journal import Journal

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamhash.codes import to_words
 from streamhash.kernels.compile import kernel
 from streamhash.kernels.hamming.planes import bits_in
 
@@ -259,18 +260,12 @@ def code_information(
     distances to the items instead, and their neighbourhood (m, n).
     """
     logs = _log(np.arange(len(codes) + 1, dtype=np.float64))  # of every count there can be
-    words = _as_words(codes)
+    words = to_words(codes)
     if queries is None:
         return float(
             _mean_information(words, words, same | np.eye(len(same), dtype=bool), n_bits, logs)
         )
-    return float(_mean_information(_as_words(queries), words, same, n_bits, logs))
-
-
-def _as_words(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    words = np.zeros((len(codes), -(-codes.shape[1] // 8) * 8), np.uint8)
-    words[:, : codes.shape[1]] = codes
-    return words.view(np.uint64)
+    return float(_mean_information(to_words(queries), words, same, n_bits, logs))
 
 
 @kernel

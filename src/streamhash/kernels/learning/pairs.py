@@ -23,13 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.kernels.compile import kernel
+from streamhash.labels import neighbours
 from streamhash.threads import run_blocks
 
-__all__ = ["PairRule", "count_similar", "pair_gradient", "plain_pair_gradient", "similar"]
+__all__ = ["PairRule", "count_similar", "pair_gradient", "plain_pair_gradient"]
 
 Floats = NDArray[np.float32]
 FORMS = ("exact", "released", "printed")
-BLOCK = 256  # two blocks of weights, A and C, fit a core's second-level cache
+ROWS = 256  # of a block: two blocks of weights, A and C, fit a core's second-level cache
 
 
 @dataclass(frozen=True)
@@ -54,23 +55,13 @@ class PairRule:
         return values, FORMS.index(self.form), min(max(chunk, 1), 256)
 
 
-def similar(labels: NDArray[Any], rows: slice, columns: slice) -> NDArray[np.bool_]:
-    """Which pairs of a block are similar: equal labels (n,), or a class shared in (n, classes)."""
-    pairs: NDArray[np.bool_]
-    if labels.ndim == 1:
-        pairs = labels[rows, None] == labels[None, columns]
-    else:
-        pairs = labels[rows] @ labels[columns].T > 0
-    return pairs
-
-
 def count_similar(labels: NDArray[Any]) -> int:
     """Count the ordered pairs i ≠ j that are similar."""
     if labels.ndim == 1:
         sizes = np.bincount(labels).astype(np.int64)
         return int((sizes * (sizes - 1)).sum())
     n = len(labels)
-    blocks = (similar(labels, slice(i, i + BLOCK), slice(0, n)) for i in range(0, n, BLOCK))
+    blocks = (neighbours(labels[i : i + ROWS], labels) for i in range(0, n, ROWS))
     return sum(int(block.sum()) for block in blocks) - int((labels.sum(axis=1) > 0).sum())
 
 
@@ -78,9 +69,7 @@ def plain_pair_gradient(
     B: Floats, V: Floats, labels: NDArray[Any], rule: PairRule
 ) -> tuple[Floats, float]:
     """Return diag(L 1) V − L V (n, k) and the loss −Σ P log Q, in the open: the slow twin."""
-    n = len(B)
-    everyone = slice(0, n)
-    S = similar(labels, everyone, everyone)  # (n, n)
+    S = neighbours(labels, labels)  # (n, n)
     eta = np.where(S, np.float32(rule.scale_similar), np.float32(rule.scale_dissimilar))
     P = np.where(S, np.float32(rule.p_similar), np.float32(rule.p_dissimilar))
     np.fill_diagonal(P, 0)
@@ -103,7 +92,7 @@ def pair_gradient(
 ) -> tuple[Floats, float]:
     """Return what ``plain_pair_gradient`` returns, in blocks, compiled, on all threads."""
     n, k = B.shape
-    blocks = [slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
+    blocks = [slice(start, min(start + ROWS, n)) for start in range(0, n, ROWS)]
     weigh = partial(_weigh_block, B, labels, np.einsum("ik,ik->i", B, B) / 4, rule.packed(k))
     pulls = np.zeros((2, n, k), np.float32)  # A V and C V
     weights = np.zeros((2, n), np.float32)  # A 1 and C 1
@@ -141,7 +130,7 @@ def _weigh_block(
     columns: slice,
 ) -> tuple[Floats, Floats, Floats, NDArray[np.float64]]:
     """Return the weights A and C of a block (2, rows, columns), their sums both ways, and sums."""
-    same = similar(labels, rows, columns)
+    same = neighbours(labels[rows], labels[columns])
     AC = np.empty((2, *same.shape), np.float32)
     np.matmul(B[rows], B[columns].T, out=AC[0])
     in_rows = np.zeros((2, same.shape[0]), np.float32)

@@ -29,7 +29,7 @@ __all__ = ["RULES", "learn_one_by_one", "plain_learn_one_by_one"]
 Floats = TypeVar("Floats", NDArray[np.float32], NDArray[np.float64])
 Sum = NDArray[np.float64]
 RULES = ("regression", "hinge", "boosting", "perceptron")
-BLOCK = 64  # more rows make the products quicker, and K dearer
+ROWS = 64  # of a block: more of them make the products quicker, and K dearer
 LARGEST_EXPONENT = 30.0  # of boosting: a product of as many exponentials as there are bits
 
 
@@ -41,11 +41,11 @@ def learn_one_by_one(
     ``total`` is a sum of W over rounds; it comes back with the W after each of these steps added.
     Nothing that is passed in is written into.
     """
-    for start in range(0, len(X), BLOCK):
-        rows = X[start : start + BLOCK]
+    for start in range(0, len(X), ROWS):
+        rows = X[start : start + ROWS]
         Z = rows @ W  # (m, k)
         G = np.zeros_like(Z)  # (m, k)
-        targets = T[start : start + BLOCK].copy()  # writable: the kernel is compiled for that
+        targets = T[start : start + ROWS].copy()  # writable: the kernel is compiled for that
         _steps(Z, rows @ rows.T, targets, RULES.index(rule), step, G)
         if total is not None:
             # W after step i has all g_j with j ≤ i in it: g_j counts m − j times
