@@ -85,6 +85,7 @@ def test_a_foreign_file_is_a_clear_error(tmp_path, content):
         streamhash.load(path)
 
 
+@pytest.mark.slow
 def test_any_flipped_byte_is_noticed_or_harmless(saved):
     path, model, X = saved
     good = path.read_bytes()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from streamhash.kernels.learning.sequential import (
-    BLOCK,
+    ROWS,
     RULES,
     learn_one_by_one,
     plain_learn_one_by_one,
@@ -19,7 +19,7 @@ def material(n, d=30, k=12, seed=0, dtype=np.float64):
     return X.astype(dtype), W.astype(dtype), T.astype(dtype)
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, BLOCK, BLOCK + 1, 3 * BLOCK + 17])
+@pytest.mark.parametrize("n", [0, 1, 2, ROWS, ROWS + 1, 3 * ROWS + 17])
 @pytest.mark.parametrize("rule", RULES)
 def test_blocks_walk_the_path_of_the_plain_loop(rule, n):
     X, W, T = material(n)
@@ -89,6 +89,7 @@ def test_boosting_does_not_overflow(learn):
     assert np.isfinite(got).all()
 
 
+@pytest.mark.slow
 def test_one_step_is_the_gradient_of_automatic_differentiation():
     torch = pytest.importorskip("torch", reason="the oracle is optional")
     X, W, T = material(1)

@@ -131,6 +131,7 @@ STATUS = Path("/proc/self/status")  # getrusage would count what the parent proc
 
 
 @pytest.mark.skipif(not STATUS.exists(), reason="the peak of memory is read from Linux's /proc")
+@pytest.mark.slow
 def test_a_stage_of_twenty_thousand_fits_in_a_gigabyte():
     program = f"""
 from pathlib import Path
