@@ -239,8 +239,7 @@ class SnapshotHasher(HasherAround):
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         self.hasher_ = clone(self.hasher)
         self.reservoir_ = Reservoir(
-            self.reservoir_size,
-            random_state=int(new_generator(self.random_state).integers(2**32)),
+            self.reservoir_size, random_state=int(new_generator(self.random_state).integers(2**32))
         )
         self.n_refreshes_, self.n_since_refresh_, self.n_since_look_ = 0, 0, 0
 

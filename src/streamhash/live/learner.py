@@ -76,12 +76,7 @@ class Monitor(Streaming):
     }
 
     def __init__(
-        self,
-        size: int = 512,
-        *,
-        half_life: int = 500,
-        tolerance: float = 0.05,
-        alarm: float = 25.0,
+        self, size: int = 512, *, half_life: int = 500, tolerance: float = 0.05, alarm: float = 25.0
     ) -> None:
         self.size = size
         self.half_life = half_life
