@@ -1,6 +1,7 @@
 """The live collection: learn, store and search at once, never mixing two models."""
 
-from streamhash.live.collection import Batch, Collection, check_vectors
+from streamhash.live.collection import Collection, check_vectors
+from streamhash.live.journal import Batch
 from streamhash.live.view import Answer, Listing
 from streamhash.records import History, Item
 

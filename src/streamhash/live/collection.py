@@ -19,8 +19,8 @@ from streamhash.errors import (
     StreamhashError,
     UnreachableError,
 )
-from streamhash.labels import as_numpy
-from streamhash.live.journal import Journal, Keys, Model, to_json
+from streamhash.labels import as_numpy, check_item_labels
+from streamhash.live.journal import Batch, Journal, Keys, Model, code_columns, to_json
 from streamhash.live.learner import Learner
 from streamhash.live.refresh import Progress, Refresher
 from streamhash.live.view import Answer, Listing, View
@@ -29,20 +29,10 @@ from streamhash.records import History, Item
 from streamhash.refresh import RefreshPolicy
 from streamhash.search.ids import LARGEST, check_ids, check_once, kind
 
-__all__ = ["Batch", "Collection", "check_labels", "check_vectors"]
+__all__ = ["Collection", "check_vectors"]
 
 RETRIES = 5  # of a search whose model was replaced, and its codes dropped, before it was through
 METADATA_KEPT = 100_000  # items whose metadata are remembered
-
-
-class Batch(NamedTuple):
-    """Some items of a collection: row by row what ``add`` takes, and their codes."""
-
-    ids: NDArray[Any]
-    vectors: Any  # array (n, d); None where they were not asked for
-    labels: list[Any]
-    metadata: list[Any]
-    codes: Any  # array (n, bytes), by the model that serves; None while there is none
 
 
 class _Checked(NamedTuple):
@@ -300,7 +290,7 @@ class Collection:
             place, {"existing": existing}, {"existing": Choice("refuse", "skip", "replace")}
         )
         rows = check_vectors(X, self.n_features, self._journal.settings["vectors"], place=place)
-        labels = check_labels(y, len(rows), place=place)
+        labels = check_item_labels(y, len(rows), place=place)
         texts = _check_metadata(metadata, len(rows), place=place)
         names = self._new_ids(ids, len(rows), place)
         found = self._view.now.directory.find(names.tolist())
@@ -339,7 +329,7 @@ class Collection:
         journal, view = self._journal, self._view
         with journal.changing("label"):
             keys, _ = self._find(ids, "Collection.label")
-            labels = check_labels(y, len(keys), place="Collection.label")
+            labels = check_item_labels(y, len(keys), place="Collection.label")
             if len(keys) == 0:
                 return
             model, rows = view.now.model, journal.items(keys).vectors
@@ -620,12 +610,16 @@ class Collection:
             keys, listing = moment.directory.keys, moment.directory.listing
             if not len(keys):
                 return
-            ids, labels = listing.ids_of(keys), listing.label_names_of(keys)
-            parts = self._journal.scan(keys, vectors=vectors, codes=moment.number, size=size)
-        for part in parts:
-            at = np.searchsorted(keys, part.keys)
-            names = [labels[i] for i in at.tolist()]
-            yield Batch(ids[at], part.vectors, names, part.metadata, part.codes)
+            labels, names = listing.labels_of(keys), [*listing.names, None]
+            columns = ["id", "metadata", *["vector"][:vectors], *code_columns(moment.number)]
+            parts, lease = self._journal.scan(keys, *columns, size=size), self._journal.lease()
+        try:
+            for part in parts:
+                numbers = labels[np.searchsorted(keys, part.keys)].tolist()
+                yield part._replace(labels=[names[number] for number in numbers])
+        finally:
+            if lease is not None:
+                lease.release()
 
     def export(self, path: str | PathLike[str], *, vectors: bool = False) -> int:
         """Write all items to a file for other programs; return how many.
@@ -738,32 +732,6 @@ def check_vectors(X: Any, width: int | None, kind: str, *, place: str) -> NDArra
             f"large for {kind}; leave out or fill in such rows first."
         )
     return np.ascontiguousarray(rows)
-
-
-def check_labels(y: Any, n: int, *, place: str) -> list[Any]:
-    """Return a label for each item: a whole number or a string, or None for no label."""
-    if y is None:
-        return [None] * n
-    values = as_numpy(y)
-    values = values.tolist() if hasattr(values, "tolist") else values
-    if not isinstance(values, Iterable) or isinstance(values, str | bytes):
-        raise InputError(f"{place}: y={y!r} is not a list of labels; pass one label an item.")
-    labels = [_check_label(value, place) for value in values]
-    if len(labels) != n:
-        raise InputError(f"{place}: {n} items and {len(labels)} labels came; pass one an item.")
-    return labels
-
-
-def _check_label(value: Any, place: str) -> Any:
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, float):
-        value = None if value != value else int(value) if value.is_integer() else value
-    if value is None or (isinstance(value, int | str) and not isinstance(value, bool)):
-        return value
-    raise InputError(
-        f"{place}: y holds {value!r}; pass one whole number or one string an item, None for no "
-        "label."
-    )
 
 
 def _check_metadata(metadata: Any, n: int, *, place: str) -> list[str | None]:

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     import lance
     import pyarrow as pa
 
-__all__ = ["CODE", "Batch", "Journal", "Keys", "Model", "NewItems", "uninterrupted"]
+__all__ = ["Batch", "Journal", "Keys", "Model", "Pieces"]
 
 logger = logging.getLogger(__name__)
 
@@ -103,22 +103,15 @@ class Model(NamedTuple):
         return OnlineHasher.from_bytes(self.content, place=f"model {self.number}")
 
 
-class NewItems(NamedTuple):
-    """Items as they are stored, in the order of their keys."""
-
-    keys: Keys
-    ids: NDArray[Any]
-    labels: list[Any]
-    codes: Codes | None
-
-
 class Batch(NamedTuple):
-    """Rows of items in the order of adding; what was not asked for is None."""
+    """Some items of a collection, in the order of adding; what was not asked for is None."""
 
-    keys: Keys
+    ids: Any  # array (n,)
     vectors: Any  # array (n, d)
-    metadata: list[Any]
+    labels: Any  # list
+    metadata: Any  # list
     codes: Any  # array (n, bytes), by the model that serves; None while there is none
+    keys: Keys
 
 
 class Journal:
@@ -156,7 +149,6 @@ class Journal:
 
     def create(self, learner: bytes, settings: dict[str, Any], model: Model | None) -> None:
         """Lay out an empty collection, which a model may serve already."""
-        pa = _pyarrow()
         try:
             if self.folder is not None:
                 self.folder.mkdir(parents=True, exist_ok=True)
@@ -172,14 +164,8 @@ class Journal:
                     f"{self.address}: there is a collection already; open it, or choose another "
                     "path."
                 )
-            number, text = pa.int64(), pa.string()
-            empty = {
-                "labels": {"key": number, "label": text},
-                "models": {"number": number, "content": pa.large_binary(), "facts": text},
-                "encoded": {"model": number, "fragment": number, "result": text},
-            }
-            for name, fields in empty.items():
-                self._overwrite(name, pa.schema(fields).empty_table())
+            for name in ("labels", "models", "encoded"):
+                self._overwrite(name, {})
             if model is not None:
                 self.append_model(model)
             self.settings = settings
@@ -329,8 +315,9 @@ class Journal:
             with self.storing(None):
                 pass
 
-    def _append(self, name: str, table: "pa.Table") -> None:
+    def _append(self, name: str, columns: "dict[str, Any] | pa.Table") -> None:
         """Commit rows, after those that are there."""
+        table = _table(name, columns) if isinstance(columns, dict) else columns
         lance, dataset, rows = _lance(), self.find(name), _fragment_rows(table.schema)
         if dataset is None:
             with self.translate_errors(name):
@@ -352,8 +339,9 @@ class Journal:
                 merged.append(lance.FragmentMetadata.from_json(json.dumps(described)))
             self._commit(name, lance.LanceOperation.Merge(merged, dataset.lance_schema))
 
-    def _overwrite(self, name: str, table: "pa.Table") -> None:
+    def _overwrite(self, name: str, columns: dict[str, Any], **metadata: str) -> None:
         """Commit rows in place of those that are there."""
+        table = _table(name, columns).replace_schema_metadata(metadata or None)
         if self.find(name) is None:
             return self._append(name, table)
         new = self._write_fragments(name, table, "overwrite")
@@ -496,76 +484,48 @@ class Journal:
         keys = self._read("items", columns=["key"])["key"].to_numpy() if self.has_items else []
         return np.sort(np.asarray(keys, np.int64))
 
-    def new_items(self, last_key: int) -> NewItems:
+    def new_items(self, last_key: int) -> Batch:
         """Read the items with keys above ``last_key``; of those with one id, only the last."""
-        code = [f"{CODE}{self.serving}"] if self.serving else []
-        columns = ["key", "id", "label", *code]
-        table = self._read("items", columns=columns, filter=f"key > {last_key}").sort_by("key")
-        keys, ids = table["key"].to_numpy(), table["id"].to_pylist()
-        last = dict(zip(ids, keys.tolist(), strict=True))
-        if len(last) < len(ids):  # a process died between storing an item anew and deleting the old
-            table = table.filter(np.isin(keys, [*last.values()]))
-            keys, ids = table["key"].to_numpy(), table["id"].to_pylist()
-        return NewItems(
-            keys,
-            np.fromiter(ids, object if self.id_kind == "strings" else np.int64, len(ids)),
-            from_json(table["label"].to_pylist()),
-            codes_of(table[code[0]]) if code else None,
-        )
+        columns = ["id", "label", *code_columns(self.serving)]
+        table = self._read("items", columns=["key", *columns], filter=f"key > {last_key}")
+        batch = _batch(table.sort_by("key"))
+        last = dict(zip(batch.ids.tolist(), batch.keys.tolist(), strict=True))
+        if len(last) < len(batch.ids):  # a process died between storing and deleting the old
+            return _batch(table.filter(np.isin(table["key"], [*last.values()])).sort_by("key"))
+        return batch
 
     def items(self, keys: Keys, *, vectors: bool = True, codes: int = 0) -> Batch:
         """Read items by their keys, in that order, those of them that there are."""
-        columns = ["key", "metadata", *(["vector"] if vectors else [])]
-        columns += [f"{CODE}{codes}"] if codes else []
+        columns = ["key", "metadata", *["vector"][:vectors], *code_columns(codes)]
         table = self._read("items", columns=columns, filter=self._among(keys))
         there = table["key"].to_numpy()
         order = np.argsort(there)
-        order = order[np.searchsorted(there[order], keys[np.isin(keys, there)])]
-        texts = table["metadata"].to_pylist()
-        return Batch(
-            there[order],
-            vectors_of(table["vector"])[order] if vectors else None,
-            from_json([texts[i] for i in order.tolist()]),
-            codes_of(table[columns[-1]])[order] if codes else None,
-        )
+        return _batch(table, order[np.searchsorted(there[order], keys[np.isin(keys, there)])])
 
-    def scan(self, keys: Keys, *, vectors: bool, codes: int, size: int) -> Iterator[Batch]:
-        """Go through the items with these keys as they are now, in their order.
-
-        Held by its version, as the items move on: the writer keeps what is still to be read.
-        """
-        version = self.version("items")
-        items = self.dataset("items").checkout_version(version)
-        lease = None if self.folder is None else ReaderLease(self.folder)
-        if lease is not None:
-            lease.use(version)
-        columns = ["key", "metadata", *(["vector"] if vectors else [])]
-        columns += [f"{CODE}{codes}"] if codes else []
-        return _scan(
-            items.to_batches(columns=columns, batch_size=size, scan_in_order=True), keys, lease
+    def scan(self, keys: Keys, *columns: str, size: int = SCAN_ROWS) -> Iterator[Batch]:
+        """Go through the items with these keys as they are now, in their order."""
+        if not len(keys):
+            return iter(())
+        wanted = np.sort(keys)
+        items = self.dataset("items").checkout_version(self.version("items"))
+        parts = items.to_batches(
+            columns=["key", *columns],
+            filter=f"key >= {wanted[0]} AND key <= {wanted[-1]}",
+            batch_size=size,
+            scan_in_order=True,
         )
+        # Others are not wanted, or were replaced and wait to be deleted.
+        batches = (_batch(part.filter(_is_among(part["key"].to_numpy(), wanted))) for part in parts)
+        return (batch for batch in batches if len(batch.keys))
+
+    def lease(self) -> ReaderLease | None:
+        """Keep the writer from deleting the items as they are now, until it is released."""
+        return None if self.folder is None else ReaderLease(self.folder, self.version("items"))
 
     def read_codes(self, number: int, keys: Keys) -> Pieces:
         """Read the codes of a model by keys, piece by piece."""
-        for column, here in self._read_column(f"{CODE}{number}", keys, SMALL_FRAGMENT):
-            yield codes_of(column), here
-
-    def read_vectors(self, keys: Keys) -> Iterator[tuple[NDArray[Any], Keys]]:
-        """Read vectors by keys, piece by piece."""
-        for column, here in self._read_column("vector", keys, SCAN_ROWS):
-            yield vectors_of(column), here
-
-    def _read_column(self, column: str, keys: Keys, rows: int) -> "Iterator[tuple[pa.Array, Keys]]":
-        wanted = np.sort(keys)
-        if not len(wanted):
-            return
-        between = f"key >= {wanted[0]} AND key <= {wanted[-1]}"
-        items = self.dataset("items")
-        for batch in items.to_batches(columns=["key", column], filter=between, batch_size=rows):
-            here = batch["key"].to_numpy()
-            hit = _is_among(here, wanted)
-            if hit.any():
-                yield batch.filter(hit)[column], here[hit]
+        for batch in self.scan(keys, *code_columns(number), size=SMALL_FRAGMENT):
+            yield batch.codes, batch.keys
 
     # ----------------------------------------------------------------------------------- labels
 
@@ -576,7 +536,8 @@ class Journal:
 
     def append_labels(self, keys: Keys, labels: Sequence[Any]) -> None:
         """Store labels of items that are there."""
-        self._append("labels", _label_table(keys, [to_json(label, "label") for label in labels]))
+        texts = [to_json(label, "label") for label in labels]
+        self._append("labels", {"key": keys, "label": texts})
 
     def read_labels(self, start: int = 0) -> tuple[Keys, list[Any]]:
         """Read labels that came after their items, from the ``start``-th on."""
@@ -589,21 +550,20 @@ class Journal:
         last = dict(zip(table["key"].to_pylist(), table["label"].to_pylist(), strict=True))
         kept = np.fromiter(last, np.int64, len(last))
         kept = kept[np.isin(kept, live)]
-        table = _label_table(kept, [last[key] for key in kept.tolist()])
-        self._overwrite("labels", table.replace_schema_metadata({"fold": str(self.fold + 1)}))
+        columns = {"key": kept, "label": [last[key] for key in kept.tolist()]}
+        self._overwrite("labels", columns, fold=str(self.fold + 1))
 
     # ----------------------------------------------------------------------- learner and models
 
     def _write_learner(self, content: bytes, versions: tuple[int, int]) -> None:
         """Store the learner as it is from these versions of items and labels on."""
-        pa = _pyarrow()
-        row = {
-            "items": pa.array([versions[0]], pa.int64()),
-            "labels": pa.array([versions[1]], pa.int64()),
-            "settings": pa.array([json.dumps(self.settings)]),
-            "content": pa.array([content], pa.large_binary()),
+        columns = {
+            "items": versions[:1],
+            "labels": versions[1:],
+            "settings": [json.dumps(self.settings)],
+            "content": [content],
         }
-        self._overwrite("learner", pa.table(row))
+        self._overwrite("learner", columns)
 
     def _read_learner(self) -> tuple[dict[str, Any], bool]:
         """Return the learner's row that goes with the items and labels, and if it is the last.
@@ -629,14 +589,10 @@ class Journal:
 
     def append_model(self, model: Model) -> None:
         """Store a model, before its codes."""
-        pa = _pyarrow()
-        row = {
-            "number": pa.array([model.number], pa.int64()),
-            "content": pa.array([model.content], pa.large_binary()),
-            "facts": pa.array([json.dumps(model.facts)]),
-        }
+        facts = json.dumps(model.facts)
+        columns = {"number": [model.number], "content": [model.content], "facts": [facts]}
         with uninterrupted():
-            self._append("models", pa.table(row))
+            self._append("models", columns)
 
     def read_model(self, number: int) -> Model:
         """Return a model."""
@@ -672,14 +628,10 @@ class Journal:
 
     def append_encoded(self, number: int, results: dict[int, dict[str, Any]]) -> None:
         """Take note of fragments that were encoded with a model."""
-        pa = _pyarrow()
-        columns = {
-            "model": pa.array([number] * len(results), pa.int64()),
-            "fragment": pa.array([*results], pa.int64()),
-            "result": pa.array([json.dumps(result) for result in results.values()]),
-        }
+        texts = [json.dumps(result) for result in results.values()]
+        columns = {"model": [number] * len(results), "fragment": [*results], "result": texts}
         with uninterrupted():
-            self._append("encoded", pa.table(columns))
+            self._append("encoded", columns)
 
     def read_encoded(self, number: int) -> dict[int, dict[str, Any]]:
         """Return what was noted of a model's fragments, not long ago."""
@@ -737,7 +689,7 @@ class Journal:
                 self.dataset("items").drop_columns(old)
         notes = self.dataset("encoded")
         if notes.count_rows(filter=f"model <= {self.serving}"):
-            self._overwrite("encoded", notes.schema.empty_table())
+            self._overwrite("encoded", {})
 
     @property
     def _age(self) -> int:
@@ -914,31 +866,40 @@ def _read_addresses(dataset: "lance.LanceDataset", fragments: dict[str, Any]) ->
 # ------------------------------------------------------------------- as Arrow has it, and back
 
 
-def _scan(batches: Any, keys: Keys, lease: ReaderLease | None) -> Iterator[Batch]:
-    """Turn batches of rows into those of the items with these keys."""
-    try:
-        for part in batches:
-            # Others were replaced, and wait to be deleted.
-            part = part.filter(_is_among(part["key"].to_numpy(), keys))
-            names = part.schema.names
-            if len(part):
-                yield Batch(
-                    part["key"].to_numpy(),
-                    vectors_of(part["vector"]) if "vector" in names else None,
-                    from_json(part["metadata"].to_pylist()),
-                    codes_of(part[names[-1]]) if names[-1].startswith(CODE) else None,
-                )
-    finally:
-        if lease is not None:
-            lease.release()
+def _batch(table: Any, order: Any = slice(None)) -> Batch:
+    """Turn a table of items, or some of its rows in this order, into a batch."""
+    names = table.schema.names
+    code = next((name for name in names if name.startswith(CODE)), None)
+
+    def column(name: str, read: Callable[[Any], Any]) -> Any:
+        return read(table[name])[order] if name in names else None
+
+    def texts(values: Any) -> NDArray[Any]:
+        return np.fromiter(values.to_pylist(), object, len(values))
+
+    ids = column("id", texts)
+    if ids is not None and str(table.schema.field("id").type) != "string":
+        ids = ids.astype(np.int64)
+    labels, metadata = column("label", texts), column("metadata", texts)
+    return Batch(
+        ids,
+        column("vector", vectors_of),
+        None if labels is None else from_json(labels.tolist()),
+        None if metadata is None else from_json(metadata.tolist()),
+        None if code is None else column(code, codes_of),
+        table["key"].to_numpy()[order],
+    )
+
+
+def code_columns(number: int) -> list[str]:
+    """Return the name of the column with the codes of a model; without one, none."""
+    return [f"{CODE}{number}"] if number else []
 
 
 def _is_among(keys: Keys, wanted: Keys) -> NDArray[np.bool_]:
     """Tell which keys are wanted; those are ascending, and at least one."""
-    found: NDArray[np.bool_] = (
-        wanted[np.minimum(np.searchsorted(wanted, keys), len(wanted) - 1)] == keys
-    )
-    return found
+    at = np.minimum(np.searchsorted(wanted, keys), len(wanted) - 1)
+    return np.equal(wanted[at], keys)
 
 
 def absent(keys: Keys, others: Keys) -> Keys:
@@ -1004,9 +965,18 @@ def from_json(texts: Sequence[str | None]) -> list[Any]:
     return [known[text] for text in texts]
 
 
-def _label_table(keys: Keys, labels: Sequence[str | None]) -> "pa.Table":
+def _table(name: str, columns: dict[str, Any]) -> "pa.Table":
+    """Return columns as a table of a dataset; without any, an empty one."""
     pa = _pyarrow()
-    return pa.table({"key": pa.array(keys, pa.int64()), "label": pa.array(labels, pa.string())})
+    number, text, content = pa.int64(), pa.string(), pa.large_binary()
+    schemas = {
+        "labels": {"key": number, "label": text},
+        "learner": {"items": number, "labels": number, "settings": text, "content": content},
+        "models": {"number": number, "content": content, "facts": text},
+        "encoded": {"model": number, "fragment": number, "result": text},
+    }
+    schema = pa.schema(schemas[name])
+    return pa.table(columns, schema) if columns else schema.empty_table()
 
 
 def _fragment_rows(schema: "pa.Schema") -> int:

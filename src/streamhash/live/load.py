@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from streamhash.errors import InputError, StreamhashError
 from streamhash.files import Columns, Piece, read_items
-from streamhash.live.collection import Collection, check_labels
+from streamhash.labels import check_item_labels
+from streamhash.live.collection import Collection
 
 __all__ = ["Loaded", "add_from", "label_from"]
 
@@ -185,7 +186,7 @@ def _check_labels(piece: Piece, collection: Collection, source: Source) -> None:
         raise InputError(
             f"label: {place} has no {part}s; name their column (--{part}-column NAME)."
         )
-    check_labels(piece.labels, len(piece.ids), place="label")
+    check_item_labels(piece.labels, len(piece.ids), place="label")
     unknown = next((each for each in piece.ids if each not in collection), None)
     if unknown is not None:
         raise InputError(f"label: id {unknown!r} is not in this collection; add it first.")

@@ -329,8 +329,8 @@ class _Work:
 
     def _encoded(self, keys: Keys) -> Iterator[tuple[Codes, Keys]]:
         journal = self._journal.another()  # others may write meanwhile
-        for vectors, here in journal.read_vectors(keys):
-            yield self.hasher.transform(vectors), here
+        for batch in journal.scan(keys, "vector"):
+            yield self.hasher.transform(batch.vectors), batch.keys
 
 
 def encode_fragments(
