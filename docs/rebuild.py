@@ -183,14 +183,33 @@ def set_aside() -> str:
 
 
 def seconds() -> str:
-    """Processor seconds to learn the MNIST stream."""
+    """Processor seconds to learn the MNIST stream, by the settings that every method has."""
     body = []
     for method, by_settings in lines("mnist").items():
         for settings, by_bits in by_settings.items():
+            if " " in settings:  # changed in some way
+                continue
             cells = [f"{by_bits[k].seconds('learn'):.2f}" if k in by_bits else "–" for k in BITS]
-            body.append([f"{METHODS[method].__name__}, {setting_name(settings)}", *cells])
+            body.append([f"{METHODS[method].__name__}, {settings}", *cells])
             machine = by_bits[min(by_bits)].rows[0]["machine"]["cpu"]
     return markdown([f"CPU s on {machine}", *HEAD], body)
+
+
+def search_times() -> str:
+    """Search among the peers: how many times as long as streamhash they took, k = 100."""
+    from charts import STYLES, K, read_search
+
+    by_case: dict[tuple[int, int, int], dict[str, float]] = {}
+    for one in read_search(printed("search")):
+        if one.k == K:
+            case = (one.n_items, one.n_bits, one.n_queries)
+            by_case.setdefault(case, {})[one.peer] = one.ratio
+    body = [
+        [f"{n_items:,} of {n_bits} bits, {n_queries:,}"]
+        + [f"{ratios[peer]:.1f}" if peer in ratios else "–" for peer in STYLES]
+        for (n_items, n_bits, n_queries), ratios in by_case.items()
+    ]
+    return markdown(["codes, queries", *STYLES], body)
 
 
 def printed(name: str) -> str:
@@ -207,6 +226,7 @@ def benchmark(name: str) -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "readme": readme,
     "other-data": other_data,
+    "search": search_times,
     "seconds": seconds,
     "set-aside": set_aside,
     "live-drift": drift_table,

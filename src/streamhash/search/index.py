@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -40,6 +41,11 @@ def check_width(codes: ArrayLike, n_bits: int, *, place: str) -> Codes:
             f"{n_bits}-bit codes, must be zero; pass codes of {n_bits} bits."
         )
     return rows
+
+
+def _check_whole(place: str, name: str, value: Any, *, low: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < low:
+        raise InputError(f"{place}: {name}={value!r} must be a whole number from {low} up.")
 
 
 class HammingIndex:
@@ -161,7 +167,7 @@ class HammingIndex:
         (None among strings).
         """
         queries = check_width(codes, self.n_bits, place="HammingIndex.search")
-        check_parameters("HammingIndex.search", {"k": k}, {"k": Whole(1)})
+        _check_whole("HammingIndex.search", "k", k, low=1)
         now = self._store.now
         found, positions = nearest(queries, now.items, int(k))
         if found.shape[1] == k:
@@ -181,7 +187,7 @@ class HammingIndex:
         (faiss's radius is strict for binary indexes: its 3 is 2 here.)
         """
         queries = check_width(codes, self.n_bits, place="HammingIndex.range_search")
-        check_parameters("HammingIndex.range_search", {"radius": radius}, {"radius": Whole(0)})
+        _check_whole("HammingIndex.range_search", "radius", radius, low=0)
         now = self._store.now
         limits, distances, positions = within(queries, now.items, int(radius))
         return limits, distances, now.ids[positions]
