@@ -318,6 +318,7 @@ def test_refresh_tells_what_it_did_and_history_keeps_it(digits, tmp_path):
     assert happened["series"]
 
 
+@pytest.mark.slow
 def test_refresh_by_two_processes_gives_the_same_codes(tmp_path):
     data = load_data("digits")
     X = np.tile(data.X, (4, 1)) + np.repeat(np.arange(4), len(data.X))[:, None] / 16
@@ -382,6 +383,7 @@ def program(*words, **options):
     return subprocess.Popen([str(PROGRAM), "live", *map(str, words)], text=True, **options)
 
 
+@pytest.mark.slow
 def test_others_read_while_one_writes_and_nobody_else_writes(digits, fresh):
     lines = (digits / "some.jsonl").read_text().splitlines(keepends=True)
     writer = program(
@@ -405,6 +407,7 @@ def test_others_read_while_one_writes_and_nobody_else_writes(digits, fresh):
         writer.wait()
 
 
+@pytest.mark.slow
 def test_a_killed_add_goes_on_where_it_was(digits, fresh):
     lines = (digits / "some.jsonl").read_text().splitlines(keepends=True)
     writer = program("add", fresh, "-", "--batch", 100, stdin=subprocess.PIPE)
