@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from streamhash.checks._material import state
 
 from streamhash import (
     LSH,

@@ -11,8 +11,7 @@ from streamhash.files import Columns
 
 pytest.importorskip("lance", reason="Lance is not installed")
 
-from streamhash.live import Collection
-from streamhash.live.load import add_from, label_from
+from streamhash.live import Collection, add_from, label_from
 
 
 @pytest.fixture

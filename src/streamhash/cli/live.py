@@ -34,12 +34,11 @@ VectorColumn = Annotated[
 Batch = Annotated[int, Option(metavar="N", min=1, help="Items read and stored at a time.")]
 Item = Annotated[str | None, Option("--id", metavar="ITEM", help="A single item, by its id.")]
 
-app = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
-
-
-@app.callback()
-def about() -> None:
-    """Keep a collection that learns and is searched at once."""
+app = typer.Typer(
+    help="Keep a collection that learns and is searched at once.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
 
 
 @app.command()
@@ -109,7 +108,7 @@ def add(
     nothing. Standard input (-) is stored batch by batch as it comes. Items without ids are numbered
     on from those that are there. After a crash, the same command with --existing skip goes on.
     """
-    from streamhash.live.load import add_from
+    from streamhash.live import add_from
 
     with _open(collection) as items, console.showing_progress("adding") as progress:
         read, stored = add_from(
@@ -149,7 +148,7 @@ def label(
     A file is checked as a whole before anything is stored. An empty label takes the label away.
     """
     from streamhash.files import label_from_text
-    from streamhash.live.load import label_from
+    from streamhash.live import label_from
 
     if (file is None) != (item is not None) or (item is None) != (label is None):
         raise InputError("label: pass a FILE with ids and labels, or --id ITEM --label LABEL.")
@@ -209,18 +208,11 @@ def get(
     from streamhash.search import to_bit_strings
 
     with _open(collection, read_only=True) as items:
-        found = [
-            {
-                "id": item.id,
-                "label": item.label,
-                "metadata": item.metadata,
-                "code": None
-                if item.code is None
-                else to_bit_strings(item.code[None], items.n_bits)[0],
-                "vector": item.vector.tolist(),
-            }
-            for item in items.get(_ids(items, ids))
-        ]
+        found = []
+        for item in items.get(_ids(items, ids)):
+            code = None if item.code is None else to_bit_strings(item.code[None], items.n_bits)[0]
+            facts = {"id": item.id, "label": item.label, "metadata": item.metadata, "code": code}
+            found.append({**facts, "vector": item.vector.tolist()})
     if as_json:
         console.print_json(found)
         return

@@ -7,7 +7,7 @@ from typing import IO, Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from streamhash.errors import InputError, StreamhashError
+from streamhash.errors import InputError, NotFoundError, StreamhashError
 from streamhash.files import Columns, Piece, read_items
 from streamhash.labels import check_item_labels
 from streamhash.live.collection import Collection
@@ -88,7 +88,7 @@ def add_from(
     except StreamhashError as error:
         if not stored:
             raise
-        raise InputError(
+        raise type(error)(
             f"{error} The {stored:,} items before are stored; mend it, and add the rest."
         ) from error
     except KeyboardInterrupt:
@@ -189,4 +189,4 @@ def _check_labels(piece: Piece, collection: Collection, source: Source) -> None:
     check_item_labels(piece.labels, len(piece.ids), place="label")
     unknown = next((each for each in piece.ids if each not in collection), None)
     if unknown is not None:
-        raise InputError(f"label: id {unknown!r} is not in this collection; add it first.")
+        raise NotFoundError(f"label: id {unknown!r} is not in this collection; add it first.")
