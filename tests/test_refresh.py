@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from streamhash.checks._material import state
 
 from streamhash import (
     LSH,

@@ -311,6 +311,6 @@ def test_unknown_data_lists_what_there_is():
         "streamhash: load_data: 'nope' is neither a data set (digits, mnist, cifar10-features, "
     )
     assert done.stderr.endswith(
-        ") nor a file; pass one of these names, or the path of a .npy, .npz, .parquet, .csv or "
-        ".mat file.\n"
+        ") nor a file; pass one of these names, or the path of a .npy, .npz, .parquet, .csv, "
+        ".jsonl or .mat file.\n"
     )
