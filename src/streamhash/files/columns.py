@@ -3,6 +3,7 @@
 import csv
 import json
 import zlib
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -16,25 +17,20 @@ from numpy.typing import NDArray
 
 from streamhash.errors import FileError, InputError, MissingDataError, StreamhashError
 
-__all__ = [
-    "Columns",
-    "Piece",
-    "Request",
-    "Table",
-    "Taken",
-    "as_labels",
-    "check_labels",
-    "ids_from_text",
-    "label_from_text",
-]
+__all__ = ["Columns", "Piece", "Request", "Table", "Taken", "as_labels", "check_labels"]
 
 KNOWN_NAMES = {
     "id": ("id",),
     "vector": ("vector", "embedding", "features"),
     "label": ("label", "y"),
 }
+PARTS = ("id", "vector", "label", "metadata")
 METADATA = "metadata"  # the column that holds all metadata, as JSON or as a struct
 LISTED_NAMES = 12  # columns that an error message lists
+# What readers raise on a broken file. RuntimeError: an encrypted or unsupported .npz. MemoryError: a
+# header that promises too much. OverflowError: a whole number beyond all floats.
+BROKEN_NUMBERS = (ValueError, OverflowError, RuntimeError, MemoryError)
+BROKEN_FILES = (OSError, EOFError, BadZipFile, zlib.error, csv.Error, *BROKEN_NUMBERS)
 
 
 class Piece(NamedTuple):
@@ -88,7 +84,7 @@ class Request:
     source: Path | IO[str]
     format: str
     columns: Columns = Columns()  # noqa: RUF009  it cannot change
-    parts: tuple[str, ...] = ("id", "vector", "label", "metadata")
+    parts: Sequence[str] = PARTS
     find_labels: bool = True  # False: they come from elsewhere, and no column is taken for them
     id_kind: str | None = None
 
@@ -109,9 +105,11 @@ class Request:
             return self.source.open(encoding="utf-8-sig", newline="")
         return nullcontext(self.source)
 
-    def error(self, text: str, kind: type[StreamhashError] = InputError) -> StreamhashError:
-        """Return an error about the file's content."""
-        return kind(f"{self.place}: {self.name} {text}")
+    def error(
+        self, text: str, kind: type[StreamhashError] = InputError, *, at: str = ""
+    ) -> StreamhashError:
+        """Return an error about the file, or about a part ``at`` some place in it."""
+        return kind(f"{self.place}: {at}{self.name} {text}")
 
     def find(
         self, part: str, names: Sequence[str], usual: Sequence[str] = (), shown: str = ""
@@ -119,19 +117,18 @@ class Request:
         """Return the column of a part: the one that is named, or the first with a usual name."""
         wanted: str | None = getattr(self.columns, part)
         if wanted is not None:
-            return self._check_name(wanted, names, shown)
+            return self.check_name(wanted, names, shown)
         if part == "label" and not self.find_labels:
             return None
         return next((name for name in usual or KNOWN_NAMES[part] if name in names), None)
 
-    def _check_name(self, wanted: str, names: Sequence[str], shown: str = "") -> str:
+    def check_name(self, wanted: str, names: Sequence[str], shown: str = "") -> str:
+        """Return a name, if there is such a column."""
         if wanted not in names:
             more = len(names) - LISTED_NAMES
             shown = shown or ", ".join(names[:LISTED_NAMES]) + (f" and {more} more" * (more > 0))
-            raise InputError(
-                f"{self.place}: column={wanted!r} is not in {self.name}, which has "
-                f"{shown or 'nothing'}; pass one of these."
-            )
+            found = f"which has {shown or 'nothing'}; pass one of these."
+            raise InputError(f"{self.place}: column={wanted!r} is not in {self.name}, {found}")
         return wanted
 
     def choose(self, names: list[str], holds_lists: Callable[[str], bool]) -> Taken:
@@ -140,14 +137,14 @@ class Request:
         if times > 1:
             raise self.error(f"has several columns called {name!r}; give each its own name.")
         id_name, label = self.find("id", names), self.find("label", names)
-        metadata = tuple(self._check_name(name, names) for name in self.columns.metadata)
+        metadata = tuple(self.check_name(name, names) for name in self.columns.metadata)
         if not metadata and METADATA in names:
             metadata = (METADATA,)
         taken = Taken(id_name, (), label, metadata)
         if "vector" not in self.parts:
             return taken
         if self.columns.vector is not None:
-            return taken._replace(vectors=(self._check_name(self.columns.vector, names),))
+            return taken._replace(vectors=(self.check_name(self.columns.vector, names),))
         others = [name for name in names if name not in (id_name, label, *metadata)]
         lists = [name for name in others if holds_lists(name)]
         usual = [name for name in KNOWN_NAMES["vector"] if name in lists]
@@ -161,33 +158,23 @@ class Request:
             raise self.error(f"has no columns beside {used}; save the features with the labels.")
         return taken._replace(vectors=tuple(usual[:1] or lists or others))
 
-    def whole_metadata(self, cell: Any, line: int) -> Any:
-        """Return metadata from one cell: JSON, or what it is if it is no text."""
-        if not isinstance(cell, str):
-            return cell
-        return self.from_json(cell, line) if cell.strip() else None
-
     def from_json(self, cell: str, line: int) -> Any:
         """Return what a cell of JSON holds."""
         try:
             return json.loads(cell)
         except json.JSONDecodeError as error:
-            raise InputError(
-                f"{self.place}: {cell[:40]!r} in line {line} of {self.name} is not JSON; write it "
-                "as JSON, or name the columns."
-            ) from error
+            at = f"{cell[:40]!r} in line {line} of "
+            text = "is not JSON; write it as JSON, or name the columns."
+            raise self.error(text, at=at) from error
 
-    def check_list(self, values: Any, width: int | None, line: int, name: str) -> list[float]:
+    def check_list(self, values: Any, width: int | None, line: int, name: str) -> "array[float]":
         """Return a list of numbers, ``width`` of them unless it is the first."""
         is_list = isinstance(values, list) and all(type(value) in (float, int) for value in values)
         if not is_list or len(values) != (len(values) if width is None else width):
             wanted = len(values) if width is None and isinstance(values, list) else width
-            raise InputError(
-                f"{self.place}: {name!r} in line {line} of {self.name} is not a list of "
-                f"{wanted or 'some'} numbers, as in the first line; write one of that length."
-            )
-        numbers: list[float] = values
-        return numbers
+            text = f"is not a list of {wanted or 'some'} numbers, as in the first line; write one"
+            raise self.error(f"{text} of that length.", at=f"{name!r} in line {line} of ")
+        return array("f", values)  # beyond float32: infinite, and the hasher's to judge
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -198,30 +185,20 @@ class Request:
             yield
         except StreamhashError:
             raise
-        # RuntimeError: an encrypted or unsupported .npz. MemoryError: a header that promises too
-        # much. OverflowError: a whole number beyond all floats.
-        except (
-            OSError,
-            EOFError,
-            ValueError,
-            OverflowError,
-            RuntimeError,
-            MemoryError,
-            BadZipFile,
-            zlib.error,
-            csv.Error,
-        ) as error:
+        except BROKEN_FILES as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             if "pickle" in reason or "Python objects" in reason:  # NumPy's two wordings
-                raise FileError(
-                    f"{self.place}: {self.name} holds pickled Python objects, which are never "
-                    "loaded, as they can run code; save arrays of numbers (or text, for labels)."
-                ) from error
-            kind = "a MATLAB file" if self.format == "mat" else f".{self.format}"
-            raise FileError(
-                f"{self.place}: {self.name} cannot be read as {kind} ({reason}); save it again, or "
-                "copy it again if it came from elsewhere."
-            ) from error
+                text = (
+                    "holds pickled Python objects, which are never loaded, as they can run code; "
+                    "save arrays of numbers (or text, for labels)."
+                )
+            else:
+                kind = "a MATLAB file" if self.format == "mat" else f".{self.format}"
+                text = (
+                    f"cannot be read as {kind} ({reason}); save it again, or copy it again if it "
+                    "came from elsewhere."
+                )
+            raise self.error(text, FileError) from error
 
 
 @dataclass(frozen=True)
@@ -264,44 +241,12 @@ def check_labels(y: NDArray[Any], n: int, request: Request) -> NDArray[Any]:
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim not in (1, 2) or y.dtype.kind not in "fiubUS":
-        raise InputError(
-            f"{request.place}: the labels in {request.name} are {y.dtype} of shape {y.shape}; "
-            f"{wanted}"
-        )
+        raise request.error(f"are {y.dtype} of shape {y.shape}; {wanted}", at="the labels in ")
     if len(y) != n:
         raise request.error(f"has {len(y)} labels for {n} rows of features; save one for each.")
     if y.ndim == 1:
         return y
     if not np.isin(y, (0, 1)).all():
-        raise InputError(
-            f"{request.place}: the labels in {request.name} have shape {y.shape} and values other "
-            f"than 0 and 1; {wanted}"
-        )
+        text = f"have shape {y.shape} and values other than 0 and 1; {wanted}"
+        raise request.error(text, at="the labels in ")
     return y.astype(np.uint8)
-
-
-def ids_from_text(texts: Sequence[str], kind: str | None) -> list[Any]:
-    """Return ids as they are in a collection with ids of this kind; of None, as they look.
-
-    >>> ids_from_text(["1", "12"], None), ids_from_text(["1", "02"], None)
-    ([1, 12], ['1', '02'])
-    >>> ids_from_text(["1"], "strings")
-    ['1']
-    """
-    if kind == "strings" or not all(_is_whole(text) for text in texts):
-        return [*texts]
-    return [int(text) for text in texts]
-
-
-def label_from_text(text: str) -> Any:
-    """Return a label: a whole number if it looks like one, None for an empty text.
-
-    >>> [label_from_text(text) for text in ("7", "007", "cat", "")]
-    [7, '007', 'cat', None]
-    """
-    text = text.strip()
-    return int(text) if _is_whole(text.removeprefix("-")) else text or None
-
-
-def _is_whole(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and (text == "0" or text[0] != "0")

@@ -71,13 +71,10 @@ def open_npz(request: Request) -> Iterator[Table]:
         ids = None if id_name is None else _load(archive, members[id_name])
         y = None if y_name is None else _load(archive, members[y_name])
         shape = None if x_name is None else _shape(archive, members[x_name], request)
-        n = next((len(part) for part in (ids, y) if part is not None), 0)
-        n = shape[0] if shape else n
+        n = next((len(part) for part in (shape and range(shape[0]), ids, y) if part is not None), 0)
         if ids is not None and len(ids) != n:
-            raise InputError(
-                f"{request.place}: the arrays of {request.name} have {sorted([len(ids), n])} rows; "
-                "save as many ids as vectors."
-            )
+            text = f"have {sorted([len(ids), n])} rows; save as many ids as vectors."
+            raise request.error(text, at="the arrays of ")
         y = None if y is None else check_labels(y, n, request)
 
         def pieces(size: int) -> Iterator[Piece]:
@@ -138,7 +135,5 @@ def _rows(archive: zipfile.ZipFile, name: str, size: int) -> Iterator[NDArray[An
 def check_features(shape: tuple[int, ...], dtype: np.dtype[Any], request: Request) -> None:
     """Refuse what is no matrix of numbers."""
     if len(shape) != 2 or dtype.kind not in "fiub":
-        raise InputError(
-            f"{request.place}: the features in {request.name} are {dtype} of shape {shape}; save "
-            "numbers of shape (rows, features)."
-        )
+        text = f"are {dtype} of shape {shape}; save numbers of shape (rows, features)."
+        raise request.error(text, at="the features in ")

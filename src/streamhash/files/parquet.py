@@ -100,4 +100,7 @@ def _metadata(batch: Any, names: tuple[str, ...], done: int, request: Request) -
     parts = [batch.column(name).to_pylist() for name in names]
     if request.columns.metadata:
         return [dict(zip(names, values, strict=True)) for values in zip(*parts, strict=True)]
-    return [request.whole_metadata(cell, done + i + 1) for i, cell in enumerate(parts[0])]
+    return [
+        request.from_json(cell or "null", done + i) if isinstance(cell, str) else cell
+        for i, cell in enumerate(parts[0], start=1)
+    ]

@@ -9,41 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.errors import FileError, InputError
-from streamhash.files.columns import (
-    Columns,
-    Piece,
-    Request,
-    Table,
-    as_labels,
-    check_labels,
-)
-from streamhash.files.csv import open_csv
-from streamhash.files.jsonl import open_jsonl
+from streamhash.files.columns import PARTS, Columns, Piece, Request, Table, as_labels, check_labels
 from streamhash.files.mat import open_mat
 from streamhash.files.numpy import array_pieces, load_npy, open_npy, open_npz
 from streamhash.files.parquet import open_parquet
+from streamhash.files.text import open_csv, open_jsonl
 
 __all__ = ["FORMATS", "open_table", "read_items", "read_labels", "read_table"]
 
 FORMATS = {
-    ".npy": "npy",
-    ".npz": "npz",
-    ".parquet": "parquet",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".mat": "mat",
-}
-OPENERS = {
     "npy": open_npy,
     "npz": open_npz,
     "parquet": open_parquet,
     "csv": open_csv,
+    "tsv": open_csv,
     "jsonl": open_jsonl,
+    "ndjson": open_jsonl,
     "mat": open_mat,
 }
-TEXT_FORMATS = ("jsonl", "csv")
 ROWS_AT_ONCE = 16_384  # in memory beside the result, while a whole table is read
 ITEMS_AT_ONCE = 1000
 
@@ -72,22 +55,21 @@ def open_table(
     """
     if isinstance(source, str | Path):
         source = Path(source)
-        format = format or FORMATS.get(source.suffix.lower())
-    name = source if isinstance(source, Path) else "standard input"
-    if not isinstance(source, Path) and format not in TEXT_FORMATS:
+        format = format or source.suffix[1:].lower()
+        if format not in FORMATS:
+            *endings, last = (f".{ending}" for ending in FORMATS)
+            raise InputError(
+                f"{place}: {source} does not end in {', '.join(endings)} or {last}; save it as one "
+                "of these, or pass its format."
+            )
+    elif FORMATS.get(format or "") not in (open_csv, open_jsonl):
         raise InputError(
-            f"{place}: {name} is read as text; its format is jsonl or csv, not {format}."
+            f"{place}: standard input is read as text; its format is jsonl or csv, not {format}."
         )
-    if format not in OPENERS:
-        *endings, last = FORMATS
-        raise InputError(
-            f"{place}: {name} does not end in {', '.join(endings)} or {last}; save it as one of "
-            "these, or pass its format."
-        )
-    request = Request(place, source, format, columns, **more)
+    request = Request(place, source, str(format), columns, **more)
     with ExitStack() as stack:
         with request.reading():
-            table = stack.enter_context(OPENERS[format](request))
+            table = stack.enter_context(FORMATS[str(format)](request))
         yield table
 
 
@@ -220,13 +202,12 @@ def read_items(
     if isinstance(source, tuple):
         yield from map(_with_plain_labels, array_pieces(*source, size))
         return
-    parts = ("id", "vector", "label", "metadata") if with_vectors else ("id", "label")
     with open_table(
         source,
         format=format,
         columns=columns,
         place="read_items",
-        parts=parts,
+        parts=PARTS if with_vectors else ("id", "label"),
         find_labels=labels is None,
         id_kind=id_kind,
     ) as table:

@@ -1,0 +1,230 @@
+"""Text, row by row: CSV with comma, semicolon or tab, and JSON lines."""
+
+import csv
+import json
+import math
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+
+from streamhash.errors import FileError
+from streamhash.files.columns import KNOWN_NAMES, METADATA, Piece, Request, Table, Taken
+
+__all__ = ["ids_from_text", "label_from_text", "open_csv", "open_jsonl"]
+
+Rows = Iterator[tuple[int, Any]]  # cells or an object, each with the number of its line
+Items = Iterator[tuple[Any, Any, Any, Any]]  # vector, id, label and metadata of each row
+
+
+@contextmanager
+def open_csv(request: Request) -> Iterator[Table]:
+    """Open a CSV file; without a header its columns are called 0, 1, 2."""
+    with request.open_text() as file:
+        first_line = file.readline()
+        delimiter = max("\t;,", key=first_line.count)
+        reader = csv.reader(chain(filter(None, [first_line]), file), delimiter=delimiter)
+        rows = ((reader.line_num, cells) for cells in reader if cells)
+        top = list(islice(rows, 2))
+        if not top:
+            yield Table(request, Taken(), lambda _size: iter(()))
+            return
+        if _has_header([cells for _, cells in top], request):
+            names = [name.strip() for name in top.pop(0)[1]]
+        else:
+            names = [str(i) for i in range(len(top[0][1]))]
+        cells = dict(zip(names, top[0][1], strict=False)) if top else {}
+        lists = {name for name, cell in cells.items() if cell.lstrip().startswith("[")}
+        taken = request.choose(names, lists.__contains__)
+        lists |= {*filter(None, [request.columns.vector])}
+        items = _csv_items(request, taken, names, chain(top, rows), lists)
+        id_kind = request.id_kind
+
+        def as_ids(texts: Sequence[str]) -> list[Any]:
+            nonlocal id_kind
+            ids = ids_from_text(texts, id_kind)
+            # What the first piece looks like, all are.
+            id_kind = "strings" if isinstance(ids[0], str) else "whole numbers"
+            return ids
+
+        yield Table(
+            request,
+            taken,
+            lambda size: _pieces(request, taken, items, size, as_ids),
+            width=len(taken.vectors),
+        )
+
+
+def _has_header(top: list[list[str]], request: Request) -> bool:
+    """Tell whether the first row names the columns: by a known name, or as text over numbers.
+
+    Names alone do not decide, as tools also write columns called 0, 1, 2.
+    """
+    first = [cell.strip() for cell in top[0]]
+    known = chain(*KNOWN_NAMES.values(), [METADATA], request.columns.named())
+    if any(name in first and not _is_number(name) for name in known):
+        return True
+    if len(top) < 2:
+        return not any(map(_is_number, first))
+    return any(not _is_number(a) and _is_number(b) for a, b in zip(first, top[1], strict=False))
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell or "nan")
+    except ValueError:
+        return False
+    return True
+
+
+def _csv_items(
+    request: Request, taken: Taken, names: list[str], rows: Rows, lists: set[str]
+) -> Items:
+    at = {name: i for i, name in enumerate(names)}
+    vector: Any = None
+    for line, cells in rows:
+        if len(cells) != len(names):
+            raise request.error(
+                f"has {len(cells)} cells in line {line} and {len(names)} in its first; save rows "
+                "of one length.",
+                FileError,
+            )
+        if lists & {*taken.vectors}:
+            name = taken.vectors[0]
+            read = request.from_json(cells[at[name]], line)
+            vector = request.check_list(read, vector and len(vector), line, name)
+        elif taken.vectors:
+            try:
+                vector = array("f", [float(cells[at[name]]) for name in taken.vectors])
+            except ValueError:  # an empty cell or a text: look at each
+                numbers = (_number(cells[at[name]], line, name, request) for name in taken.vectors)
+                vector = array("f", numbers)
+        metadata: Any = {name: cells[at[name]] for name in request.columns.metadata}
+        if taken.metadata == (METADATA,) and "metadata" in request.parts and not metadata:
+            metadata = request.from_json(cells[at[METADATA]].strip() or "null", line)
+        yield (
+            vector,
+            None if taken.id is None else cells[at[taken.id]].strip(),
+            None if taken.label is None else label_from_text(cells[at[taken.label]]),
+            metadata,
+        )
+
+
+def _number(cell: str, line: int, name: str, request: Request) -> float:
+    if not cell.strip():
+        return math.nan
+    try:
+        return float(cell)
+    except ValueError as error:
+        raise request.error(
+            f"has the text {cell!r} in line {line}, column {name!r}, where a number is wanted; "
+            f"drop the column, or pass column={name!r} if it holds the labels."
+        ) from error
+
+
+@contextmanager
+def open_jsonl(request: Request) -> Iterator[Table]:
+    """Open JSON lines; the first tells which parts there are, but labels may come and go."""
+    with request.open_text() as file:
+        rows = _objects(file, request)
+        first = next(rows, None)
+        if first is None:
+            yield Table(request, Taken(), lambda _size: iter(()))
+            return
+        keys = list(first[1])
+        vector = request.find("vector", keys) if "vector" in request.parts else None
+        if vector is None and "vector" in request.parts:
+            text = f"has no vector, only {', '.join(keys) or 'nothing'}; name its key."
+            raise request.error(text, at=f"line {first[0]} of ")
+        label = request.columns.label
+        # Items may be without a label, the first one too; rows of a table may not.
+        if label is None or "id" not in request.parts:
+            label = request.find("label", keys)
+        taken = Taken(request.find("id", keys), tuple(filter(None, [vector])), label)
+        items = _json_items(request, taken, chain([first], rows))
+        yield Table(request, taken, lambda size: _pieces(request, taken, items, size, list))
+
+
+def _objects(file: Iterator[str], request: Request) -> Rows:
+    for line, text in enumerate(file, start=1):
+        if not text.strip():
+            continue
+        try:
+            row = json.loads(text)
+        except json.JSONDecodeError as error:
+            said = (
+                f"is not JSON ({error.msg}, column {error.colno}); write one whole object a line."
+            )
+            raise request.error(said, at=f"line {line} of ") from error
+        if not isinstance(row, dict):
+            text = 'is not an object; write {"id": …, "vector": […]} in each.'
+            raise request.error(text, at=f"line {line} of ")
+        yield line, row
+
+
+def _json_items(request: Request, taken: Taken, rows: Rows) -> Items:
+    labels = [request.columns.label] if request.columns.label else KNOWN_NAMES["label"]
+    vector: Any = None
+    for line, row in rows:
+        for name in (*taken.vectors, *filter(None, [taken.id])):
+            if row.get(name) is None:
+                text = f"has no {name!r}, and lines before have one; write it in every line."
+                raise request.error(text, at=f"line {line} of ")
+        for name in taken.vectors:
+            vector = request.check_list(row[name], vector and len(vector), line, name)
+        metadata = {name: row[name] for name in request.columns.metadata if name in row}
+        label = next((row[name] for name in labels if name in row), None)
+        yield (
+            vector,
+            row.get(taken.id),
+            label if request.find_labels else None,
+            metadata or (None if request.columns.metadata else row.get(METADATA)),
+        )
+
+
+def _pieces(
+    request: Request,
+    taken: Taken,
+    items: Items,
+    size: int,
+    as_ids: Callable[[Sequence[Any]], list[Any]],
+) -> Iterator[Piece]:
+    while some := list(islice(items, size)):
+        vectors, ids, labels, metadata = zip(*some, strict=True)
+        has_labels = taken.label is not None or any(label is not None for label in labels)
+        yield Piece(
+            np.array(vectors, np.float32) if taken.vectors else None,
+            as_ids(ids) if taken.id is not None and "id" in request.parts else None,
+            list(labels) if has_labels else None,
+            list(metadata) if "metadata" in request.parts and any(metadata) else None,
+        )
+
+
+def ids_from_text(texts: Sequence[str], kind: str | None) -> list[Any]:
+    """Return ids as they are in a collection with ids of this kind; of None, as they look.
+
+    >>> ids_from_text(["1", "12"], None), ids_from_text(["1", "02"], None)
+    ([1, 12], ['1', '02'])
+    >>> ids_from_text(["1"], "strings")
+    ['1']
+    """
+    if kind == "strings" or not all(_is_whole(text) for text in texts):
+        return [*texts]
+    return [int(text) for text in texts]
+
+
+def label_from_text(text: str) -> Any:
+    """Return a label: a whole number if it looks like one, None for an empty text.
+
+    >>> [label_from_text(text) for text in ("7", "007", "cat", "")]
+    [7, '007', 'cat', None]
+    """
+    text = text.strip()
+    return int(text) if _is_whole(text.removeprefix("-")) else text or None
+
+
+def _is_whole(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and (text == "0" or text[0] != "0")
