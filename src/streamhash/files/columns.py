@@ -27,8 +27,8 @@ KNOWN_NAMES = {
 PARTS = ("id", "vector", "label", "metadata")
 METADATA = "metadata"  # the column that holds all metadata, as JSON or as a struct
 LISTED_NAMES = 12  # columns that an error message lists
-# What readers raise on a broken file. RuntimeError: an encrypted or unsupported .npz. MemoryError: a
-# header that promises too much. OverflowError: a whole number beyond all floats.
+# What readers raise on a broken file. RuntimeError: an encrypted or unsupported .npz. MemoryError:
+# a header that promises too much. OverflowError: a whole number beyond all floats.
 BROKEN_NUMBERS = (ValueError, OverflowError, RuntimeError, MemoryError)
 BROKEN_FILES = (OSError, EOFError, BadZipFile, zlib.error, csv.Error, *BROKEN_NUMBERS)
 

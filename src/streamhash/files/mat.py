@@ -45,12 +45,20 @@ class Fields(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A field of features with its labels (None = it has none), (n, d) once it is turned."""
+    """A field of features (n, d) with its labels (None = it has none)."""
 
-    name: str
-    turned: bool
+    chunks: Callable[[], Iterator[NDArray[Any]]]
     shape: tuple[int, int]
     y: NDArray[Any] | None
+
+    def pieces(self, size: int) -> Iterator[Piece]:
+        """Yield the rows, at most ``size`` at a time."""
+        done = 0
+        for chunk in self.chunks():
+            for first in range(0, len(chunk), size):
+                X = chunk[first : first + size]
+                yield Piece(X, labels=None if self.y is None else self.y[done : done + len(X)])
+                done += len(X)
 
 
 @contextmanager
@@ -71,13 +79,7 @@ def open_mat(request: Request) -> Iterator[Table]:
         def pieces(size: int) -> Iterator[Piece]:
             with _plain_errors():
                 for part in parts:
-                    done = 0
-                    for chunk in fields.chunks(part.name, part.turned):
-                        for first in range(0, len(chunk), size):
-                            X = chunk[first : first + size]
-                            y = None if part.y is None else part.y[done : done + len(X)]
-                            done += len(X)
-                            yield Piece(X, labels=y)
+                    yield from part.pieces(size)
 
         taken = Taken(vectors=tuple(x for x, _ in pairs), label=pairs[0][1])
         shape = sum(part.shape[0] for part in parts), parts[0].shape[1]
@@ -180,7 +182,7 @@ def _part(fields: Fields, x: str, y: str | None, request: Request) -> Part:
     if len(shape) != 2 or 0 in shape:
         raise request.error(f"has {fields}; save {x} as a matrix with at least one row.", FileError)
     if y is None:
-        return Part(x, False, (shape[0], shape[1]), None)
+        return Part(partial(fields.chunks, x, False), (shape[0], shape[1]), None)
     labels = fields.shapes[y]
     is_vector = len(labels) == 2 and 1 in labels
     # As MATLAB's users have it, rows are items; then all other ways.
@@ -189,7 +191,8 @@ def _part(fields: Fields, x: str, y: str | None, request: Request) -> Part:
             labels_turned = labels[1] != 1
         if len(labels) == 2 and shape[turned] == labels[labels_turned]:
             values = np.concatenate(list(fields.chunks(y, labels_turned)))
-            return Part(x, turned, (shape[turned], shape[not turned]), _labels(values, y, request))
+            chunks, labelled = partial(fields.chunks, x, turned), _labels(values, y, request)
+            return Part(chunks, (shape[turned], shape[not turned]), labelled)
     raise request.error(
         f"has {fields}; save as many labels in {y} as there are rows in {x}.", FileError
     )

@@ -33,7 +33,7 @@ def small(monkeypatch):
     for real in mnist.FILES:
         shape = (N_TRAIN if "train" in real.name else N_TEST, *real.shape[1:])
         body = rng.integers(0, 10, shape, dtype=np.uint8).tobytes()
-        header = mnist.IdxFile(real.name, shape, "").header
+        header = bytes([0, 0, 8, len(shape)]) + np.array(shape, ">i4").tobytes()
         content = header + body
         files.append(mnist.IdxFile(real.name, shape, hashlib.md5(content).hexdigest()))
         served[f"{real.name}.gz"] = gzip.compress(content)

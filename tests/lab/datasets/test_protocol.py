@@ -146,10 +146,16 @@ TEN = np.repeat(["cat", "dog"], [8, 2])
             lambda: split(TEN, queries_per_class=1, random_state=-1),
             "split: random_state=-1 must be None or a whole number",
         ),
-        (lambda: split([]), "split: y has shape (0,); pass (n,) labels or an (n, C) matrix"),
-        (lambda: split([[0, 2], [1, 0]]), "y has shape (2, 2) and values other than 0 and 1;"),
-        (lambda: split([1.0, np.nan]), "split: y has no label at row 1 (NaN); drop the rows"),
-        (lambda: split([[0, 1], [1]]), "split: y has rows of different lengths; pass (n,) labels"),
+        (lambda: split([]), "split: y has shape (0,); pass at least one label."),
+        (
+            lambda: split([[0, 2], [1, 0]]),
+            "split: y with two dimensions must hold only 0 and 1, one column a class",
+        ),
+        (
+            lambda: split([1.0, np.nan]),
+            "split: y has 1 missing labels (None, NaN or inf), the first in row 1;",
+        ),
+        (lambda: split([[0, 1], [1]]), "split: y has rows of unequal length; pass one label a row"),
         (
             lambda: split(np.array(["a", 1], dtype=object)),
             "split: the labels in y cannot be put in order",

@@ -9,17 +9,7 @@ from pathlib import Path
 
 from streamhash.errors import MissingDataError
 
-__all__ = [
-    "CARDS",
-    "PUBLIC",
-    "Card",
-    "available",
-    "cache_folder",
-    "data_folders",
-    "find_files",
-    "is_named",
-    "missing",
-]
+__all__ = ["CARDS", "Card", "available", "cache_folder", "find_files", "is_named", "missing"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +30,7 @@ class Card:
     checksum: str | None = None
     where: str | None = None
     files: tuple[str, ...] = ()
+    is_public: bool = False  # whether it can be downloaded
 
     @property
     def here(self) -> bool:
@@ -57,7 +48,6 @@ def _read_cards() -> dict[str, Card]:
 
 
 CARDS = _read_cards()
-PUBLIC = ("mnist",)  # sets that can be downloaded
 
 
 def cache_folder() -> Path:
@@ -105,7 +95,7 @@ def missing(place: str, name: str) -> MissingDataError:
     """Return the error for a set that is not here: where it was looked for, and the next step."""
     looked = " and ".join(map(str, data_folders()))
     files = ", ".join(CARDS[name].files)
-    if name in PUBLIC:
+    if CARDS[name].is_public:
         step = f"run streamhash data fetch {name}, or set STREAMHASH_DATA to a folder that has them"
     else:
         step = "it has no public download: get the file and set STREAMHASH_DATA to its folder"
@@ -128,11 +118,5 @@ def available() -> list[Card]:
     ['digits', 'mnist', 'cifar10-features', 'cifar10-vgg16', 'miniplaces-features', 'places205',
      'places205-synthetic', 'synthetic']
     """
-    return [replace(card, where=_where(card)) for card in CARDS.values()]
-
-
-def _where(card: Card) -> str | None:
-    if not card.files:
-        return card.where
-    paths = find_files(card)
-    return None if paths is None else str(paths[0].parent)
+    found = [(card, find_files(card)) for card in CARDS.values()]
+    return [replace(card, where=str(paths[0].parent)) if paths else card for card, paths in found]

@@ -1,12 +1,12 @@
 """MNIST's four idx files: how they are known, downloaded and read."""
 
 import gzip
+import math
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
 from io import BytesIO
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,7 @@ MIRRORS = (
 )
 
 
-@dataclass(frozen=True)
-class IdxFile:
+class IdxFile(NamedTuple):
     """One of the four files: name, shape of its array, and MD5 of its uncompressed bytes."""
 
     name: str
@@ -31,14 +30,22 @@ class IdxFile:
     md5: str
 
     @property
-    def header(self) -> bytes:
-        """Two zero bytes, 8 for uint8, the number of dimensions, then each as four bytes."""
-        return bytes([0, 0, 8, len(self.shape)]) + np.array(self.shape, ">i4").tobytes()
+    def header_size(self) -> int:
+        """Bytes before the array: four that say its type, and four for each dimension."""
+        return 4 + 4 * len(self.shape)
 
     @property
     def size(self) -> int:
         """Uncompressed bytes."""
-        return len(self.header) + int(np.prod(self.shape))
+        return self.header_size + math.prod(self.shape)
+
+    def check(self, content: bytes) -> None:
+        """Raise ValueError unless ``content`` is the uncompressed file, to the byte."""
+        check_bytes(content, self.size, self.md5)
+
+    def check_compressed(self, data: bytes) -> None:
+        """Raise ValueError unless ``data`` is the compressed file."""
+        self.check(_decompress(data, self.size))
 
 
 FILES = (
@@ -58,21 +65,12 @@ def _decompress(data: bytes, most: int) -> bytes:
         raise ValueError(f"not a whole gzip file: {error}") from error
 
 
-def _check(file: IdxFile, content: bytes) -> None:
-    """Raise ValueError unless ``content`` is the uncompressed file, to the byte."""
-    check_bytes(content, file.size, file.md5)
-
-
 def fetch_mnist(folder: Path, mirrors: Sequence[str] | None, timeout: float) -> Path:
     """Download the four files into a folder, and return it."""
     step = "get the four files elsewhere and set STREAMHASH_DATA to their folder"
-
-    def check_compressed(file: IdxFile, data: bytes) -> None:
-        _check(file, _decompress(data, file.size))
-
     files = [
         # gzip adds little: never more
-        RemoteFile(f"{file.name}.gz", file.size + 1024, partial(check_compressed, file), step)
+        RemoteFile(f"{file.name}.gz", file.size + 1024, file.check_compressed, step)
         for file in FILES
     ]
     return download(files, folder, MIRRORS if mirrors is None else mirrors, timeout)
@@ -94,10 +92,10 @@ def _read(file: IdxFile, path: Path) -> NDArray[np.uint8]:
         content = path.read_bytes()
         if path.suffix == ".gz":
             content = _decompress(content, file.size)
-        _check(file, content)
+        file.check(content)
     except (OSError, ValueError) as error:
         raise FileError(
             f"load_data: {path} is not MNIST's {file.name} ({error}); delete it and run "
             "streamhash data fetch mnist."
         ) from error
-    return np.frombuffer(content, np.uint8, offset=len(file.header)).reshape(file.shape)
+    return np.frombuffer(content, np.uint8, offset=file.header_size).reshape(file.shape)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamhash.errors import InputError
+from streamhash.labels import check_labels
 from streamhash.parameters import Choice, Maybe, Number, Rule, Whole, check_parameters
 
 __all__ = ["Split", "centre_unit", "mean_row", "pieces", "split", "split_unseen", "unit_rows"]
@@ -83,7 +84,7 @@ def split(
         queries = rng.choice(n, per_class * n_classes, replace=False)
     else:
         queries = _draw_queries("split", _rows_of_classes("split", labels), per_class, rng)
-    database = rng.permutation(_without(np.arange(len(labels)), queries))
+    database = _shuffled_rest(np.arange(len(labels)), queries, rng)
     return Split(queries, database, _start("split", database, stream, "the database"))
 
 
@@ -127,34 +128,17 @@ def split_unseen(
     order = rng.permutation(len(classes))
     hidden = sorted(order[:n_unseen].tolist())
     queries = _draw_queries(place, [classes[c] for c in hidden], queries_per_class, rng)
-    database = rng.permutation(_without(np.concatenate([classes[c][1] for c in hidden]), queries))
-    seen = rng.permutation(
-        np.concatenate([rows for c, (_, rows) in enumerate(classes) if c not in hidden])
-    )
-    return Split(queries, database, _start(place, seen, stream, "the seen classes"))
+    unseen_rows = np.concatenate([classes[c][1] for c in hidden])
+    database = _shuffled_rest(unseen_rows, queries, rng)
+    seen = [rows for c, (_, rows) in enumerate(classes) if c not in hidden]
+    learned = rng.permutation(np.concatenate(seen))
+    return Split(queries, database, _start(place, learned, stream, "the seen classes"))
 
 
-def _labels(place: str, y: ArrayLike) -> NDArray[Any]:
-    """Return y as numbered classes (n,), with the order of the labels, or as a 0/1 matrix."""
-    try:
-        labels = np.asarray(y)
-    except ValueError as error:
-        raise InputError(
-            f"{place}: y has rows of different lengths; pass (n,) labels or an (n, C) matrix of 0 "
-            "and 1."
-        ) from error
-    if labels.ndim not in (1, 2) or not labels.size:
-        raise InputError(
-            f"{place}: y has shape {labels.shape}; pass (n,) labels or an (n, C) matrix of 0 and 1."
-        )
-    if labels.ndim == 2 and not np.isin(labels, (0, 1)).all():
-        raise InputError(
-            f"{place}: y has shape {labels.shape} and values other than 0 and 1; pass (n,) labels "
-            "or an (n, C) matrix of 0 and 1."
-        )
-    if labels.dtype.kind == "f" and np.isnan(labels).any():
-        row = int(np.flatnonzero(np.isnan(labels))[0])
-        raise InputError(f"{place}: y has no label at row {row} (NaN); drop the rows without one.")
+def _labels(place: str, y: Any) -> NDArray[Any]:
+    labels = check_labels(y, len(y), place=place)
+    if not labels.size:
+        raise InputError(f"{place}: y has shape {labels.shape}; pass at least one label.")
     return labels
 
 
@@ -185,8 +169,8 @@ def _draw_queries(
     return np.concatenate([rng.choice(rows, per_class, replace=False) for _, rows in classes])
 
 
-def _without(rows: Rows, taken: Rows) -> Rows:
-    return np.setdiff1d(rows, taken, assume_unique=True)
+def _shuffled_rest(rows: Rows, taken: Rows, rng: np.random.Generator) -> Rows:
+    return rng.permutation(np.setdiff1d(rows, taken, assume_unique=True))
 
 
 def _start(place: str, rows: Rows, stream: int | None, of: str) -> Rows:

@@ -16,19 +16,14 @@ from numpy.typing import NDArray
 from streamhash.errors import FileError, InputError, MissingDataError
 from streamhash.files import open_table, read_table
 from streamhash.lab.datasets.cache import Stored, load_stored, store
-from streamhash.lab.datasets.cards import CARDS, PUBLIC, Card, cache_folder, find_files, missing
+from streamhash.lab.datasets.cards import CARDS, Card, cache_folder, find_files, missing
 from streamhash.lab.datasets.mnist import fetch_mnist, read_mnist
-from streamhash.lab.datasets.streams import (
-    BLOCK_ROWS,
-    BlockStream,
-    PlacesLikeStream,
-    SyntheticStream,
-)
+from streamhash.lab.datasets.streams import BLOCK_ROWS, PlacesLikeStream, SyntheticStream
 from streamhash.parameters import Maybe, Whole, check_parameters
 
 __all__ = ["DataSet", "Request", "fetch", "load_data"]
 
-GENERATED: dict[str, BlockStream] = {
+GENERATED: dict[str, SyntheticStream | PlacesLikeStream] = {
     "synthetic": SyntheticStream(random_state=0),
     "places205-synthetic": PlacesLikeStream(random_state=0),
 }
@@ -137,7 +132,7 @@ def fetch(name: str, *, mirrors: Sequence[str] | None = None, timeout: float = 3
         raise InputError(f"fetch: {name!r} is not a data set; pass one of {', '.join(CARDS)}.")
     if CARDS[name].where is not None:
         raise InputError(f"fetch: {name!r} needs no download; use load_data({name!r}).")
-    if name not in PUBLIC:
+    if not CARDS[name].is_public:
         raise missing("fetch", name)
     return fetch_mnist(cache_folder() / name, mirrors, timeout)
 
@@ -271,15 +266,9 @@ def _load_file(path: Path, labels: str | Path | None, column: str | int | None) 
         )
     with np.errstate(over="ignore"):  # beyond float32: infinite, and the hasher's to judge
         X = X.astype(np.float32, copy=False)
-    card = Card(
-        path.stem,
-        rows=X.shape[0],
-        features=X.shape[1],
-        classes=y.shape[1] if y.ndim == 2 else len(np.unique(y)),
-        source=path.name,
-        licence="that of the file's owner",
-        note="read from a file",
-        where=str(path.parent),
-    )
+    classes = y.shape[1] if y.ndim == 2 else len(np.unique(y))
+    licence, note, where = "that of the file's owner", "read from a file", str(path.parent)
+    n, width = X.shape
+    card = Card(path.stem, n, width, classes, path.name, licence, note, where=where)
     labels = None if labels is None else str(Path(labels).absolute())
     return DataSet(path.stem, X, y, card, Request(str(path.absolute()), labels, column))
