@@ -11,7 +11,7 @@ import typer
 
 import pages
 from streamhash.cli import app
-from streamhash.cli._values import parse_changes, split_names, split_numbers
+from streamhash.cli._options import parse_changes, split_names, split_numbers
 from streamhash.lab import experiment_names, find_methods, plan_cell
 from streamhash.lab.datasets import DataSet, available
 

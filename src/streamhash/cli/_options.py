@@ -1,9 +1,13 @@
-"""Options that several verbs share: one name, one meaning, one help text."""
+"""Options that several verbs share: one name, one meaning, one help text; and their values."""
 
+import json
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Option
+
+from streamhash.errors import InputError
 
 __all__ = [
     "BITS",
@@ -19,9 +23,13 @@ __all__ = [
     "Nearest",
     "Scheduler",
     "Seed",
+    "parse_changes",
+    "split_names",
+    "split_numbers",
 ]
 
 METHOD, BITS = "sdoh", 32  # unless a verb is given others
+PYTHON_CONSTANTS = {"None": None, "none": None, "True": True, "False": False}
 
 Json = Annotated[bool, Option("--json", help="Print JSON and nothing else.")]
 Model = Annotated[Path, Argument(metavar="MODEL", help="A model that fit has saved.")]
@@ -57,3 +65,50 @@ LabelColumn = Annotated[
     str | None,
     Option(metavar="NAME", help="Column of the labels (default: label or y)."),
 ]
+
+
+def split_names(text: str) -> list[str]:
+    """Split a list at its commas.
+
+    >>> split_names("sdoh, lsh")
+    ['sdoh', 'lsh']
+    """
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def split_numbers(option: str, text: str) -> list[int]:
+    """Split a list of whole numbers at its commas.
+
+    >>> split_numbers("--bits", "32,64")
+    [32, 64]
+    """
+    numbers = split_names(text)
+    if not numbers or not all(number.isdecimal() for number in numbers):
+        raise InputError(f"{option} {text}: pass whole numbers with commas, such as 32,64.")
+    return [int(number) for number in numbers]
+
+
+def parse_changes(texts: Iterable[str] | None) -> dict[str, Any]:
+    """Read parameters from NAME=VALUE; values are numbers, true, false, none, or else text.
+
+    >>> parse_changes(["n_anchors=1000", "gradient=exact", "sigma=none"])
+    {'n_anchors': 1000, 'gradient': 'exact', 'sigma': None}
+    """
+    changes = {}
+    for text in texts or ():
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not name or not equals or not value:
+            raise InputError(f"--set {text}: pass NAME=VALUE, such as --set batch_size=100.")
+        if name in ("n_bits", "random_state"):
+            raise InputError(f"--set {text}: use --bits for n_bits and --seed for random_state.")
+        changes[name] = _value(value)
+    return changes
+
+
+def _value(text: str) -> Any:
+    if text in PYTHON_CONSTANTS:
+        return PYTHON_CONSTANTS[text]
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text

@@ -11,8 +11,19 @@ import typer
 from typer import Argument, Option
 
 from streamhash.cli._console import note, print_table, progress_bar, results
-from streamhash.cli._options import BITS, Changes, Jobs, Json, LabelColumn, Labels, Scheduler, Seed
-from streamhash.cli._values import parse_changes, split_names, split_numbers
+from streamhash.cli._options import (
+    BITS,
+    Changes,
+    Jobs,
+    Json,
+    LabelColumn,
+    Labels,
+    Scheduler,
+    Seed,
+    parse_changes,
+    split_names,
+    split_numbers,
+)
 from streamhash.cli.serve import Port, say_address
 from streamhash.errors import InputError, MissingPartError
 

@@ -60,11 +60,10 @@ def create(
     ] = None,
 ) -> None:
     """Make an empty collection."""
-    from streamhash.cli._values import parse_changes
     from streamhash.lab import make_hasher
     from streamhash.live import Collection
 
-    hasher = make_hasher(method, bits, seed, changes=parse_changes(changes))
+    hasher = make_hasher(method, bits, seed, changes=options.parse_changes(changes))
     Collection.create(
         collection,
         hasher,
@@ -400,7 +399,6 @@ def _reading(
     """Return what ``read_items`` needs to read a file, standard input, or a data set."""
     from io import TextIOWrapper
 
-    from streamhash.cli._values import split_names
     from streamhash.files import Columns
     from streamhash.lab.datasets import is_named, load_data
 
@@ -413,7 +411,7 @@ def _reading(
     elif is_named(name):
         data = load_data(name)
         source = data.X, data.y
-    columns = Columns(ids, vectors, labels, tuple(split_names(metadata or "")))
+    columns = Columns(ids, vectors, labels, tuple(options.split_names(metadata or "")))
     return {"source": source, "format": format, "columns": columns}
 
 

@@ -13,6 +13,9 @@ from streamhash.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from streamhash import OnlineHasher
+    from streamhash.codes import Codes
+
 __all__ = ["encode", "evaluate", "fit", "methods", "search"]
 
 ROWS_LEARNED_AT_ONCE = 2000  # about: between two steps of the progress bar
@@ -23,30 +26,29 @@ def methods(as_json: options.Json = False) -> None:
     """List the methods."""
     from streamhash.hashers import METHODS
 
+    listed: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "class": method.__name__,
+            "reference": method.reference,
+            "year": method.year,
+            "needs_labels": method.needs_labels,
+            "multi_label": method.multi_label,
+            "published_for": list(method.settings),
+            "page": f"docs/methods/{name}.md",
+            "parameters": method().get_params(deep=False),
+        }
+        for name, method in METHODS.items()
+    ]
     if as_json:
-        console.print_json(
-            [
-                {
-                    "name": name,
-                    "class": method.__name__,
-                    "reference": method.reference,
-                    "year": method.year,
-                    "needs_labels": method.needs_labels,
-                    "multi_label": method.multi_label,
-                    "published_for": list(method.settings),
-                    "page": f"docs/methods/{name}.md",
-                    "parameters": method().get_params(deep=False),
-                }
-                for name, method in METHODS.items()
-            ]
-        )
+        console.print_json(listed)
         return
     rows = []
-    for name, method in METHODS.items():
-        paper = method.reference.removesuffix(f" {method.year}")
-        labels = "one or several" if method.multi_label else "one"
-        labels = labels if method.needs_labels else "none"
-        rows.append((name, paper, method.year, labels, f"docs/methods/{name}.md"))
+    for one in listed:
+        paper = one["reference"].removesuffix(f" {one['year']}")
+        labels = "one or several" if one["multi_label"] else "one"
+        needed = labels if one["needs_labels"] else "none"
+        rows.append((one["name"], paper, one["year"], needed, one["page"]))
     console.print_table(("method", "paper", "year", "labels", "page"), rows)
 
 
@@ -85,13 +87,11 @@ def fit(
             "--method, --bits, --seed and --set."
         )
     from streamhash import load
-    from streamhash.cli._inputs import read_input
-    from streamhash.cli._values import parse_changes
     from streamhash.lab import make_hasher
 
-    own = parse_changes(changes)
+    own = options.parse_changes(changes)
     hasher = load(model) if go_on else make_hasher(method, bits, seed, changes=own)
-    X, y = read_input(file, labels, label_column)
+    X, y = _read(file, labels, label_column)
     if y is None and hasher.needs_labels:
         raise InputError(
             f"fit: {file} has no labels, and {type(hasher).__name__} learns from them; pass "
@@ -120,13 +120,11 @@ def encode(
     import numpy as np
 
     from streamhash import load
-    from streamhash.cli._inputs import read_input
     from streamhash.storage import whole_file
 
     hasher = load(model)
-    X, _ = read_input(file, label_column=label_column)
-    pieces = console.slices_with_progress("encoding", len(X), ROWS_ENCODED_AT_ONCE)
-    codes = np.concatenate([hasher.transform(X[rows]) for rows in pieces])
+    X, _ = _read(file, label_column=label_column)
+    codes = _encode(hasher, X)
     with whole_file(out) as temporary, temporary.open("wb") as written:
         np.save(written, codes)
     typer.echo(f"{len(codes):,} codes of {hasher.n_bits} bits; saved in {out}.")
@@ -150,12 +148,11 @@ def search(
     any other file holds features and is encoded first.
     """
     from streamhash import HammingIndex, load
-    from streamhash.cli._inputs import read_codes
 
     hasher = load(model)
     index = HammingIndex(hasher.n_bits)
-    index.add(None, read_codes(hasher, database, label_column))
-    codes = read_codes(hasher, queries, label_column)
+    index.add(None, _read_codes(hasher, database, label_column))
+    codes = _read_codes(hasher, queries, label_column)
     distances, items = index.search(codes, k=min(k, len(index)))
     answers = [
         {"query": query, "items": near, "distances": far}
@@ -182,17 +179,16 @@ def evaluate(
     AUC, the mean over a stream, needs the stream: streamhash bench measures it.
     """
     from streamhash import evaluate, load
-    from streamhash.cli._inputs import read_input
 
     hasher = load(model)
 
     def encoded(name: str, labels: Path | None, option: str) -> "tuple[NDArray[Any], NDArray[Any]]":
-        X, y = read_input(name, labels, label_column if labels is None else None)
+        X, y = _read(name, labels, label_column if labels is None else None)
         if y is None:
             raise InputError(
                 f"evaluate: {name} has no labels; pass {option} FILE or --label-column NAME."
             )
-        return hasher.transform(X), y
+        return _encode(hasher, X), y
 
     metrics = evaluate(
         *encoded(queries, query_labels, "--query-labels"),
@@ -206,3 +202,34 @@ def evaluate(
         heading = name.replace("map", "mAP").replace("precision", "P").replace("@h", "@H")
         rows.append((heading, f"{value:.4f}"))
     console.print_table(("metric", "value"), rows, numbers=("value",))
+
+
+def _read(
+    name: str, labels: Path | None = None, label_column: str | None = None
+) -> "tuple[NDArray[Any], NDArray[Any] | None]":
+    """Read features and labels of a file, or of a data set by its name."""
+    from streamhash.files import read_table
+    from streamhash.lab.datasets import is_named, load_data
+
+    if not is_named(name):
+        return read_table(name, labels=labels, column=label_column)
+    data = load_data(name, labels=labels, column=label_column)
+    return data.X, data.y
+
+
+def _read_codes(hasher: "OnlineHasher", name: str, label_column: str | None) -> "Codes":
+    """Read codes, a ``.npy`` of uint8 as wide as the model's; or read features and encode them."""
+    from streamhash.codes import code_bytes
+
+    X, _ = _read(name, label_column=label_column)
+    width = code_bytes(hasher.n_bits)
+    is_codes = name.endswith(".npy") and X.dtype == "uint8" and X.shape[1] == width
+    return X if is_codes else _encode(hasher, X)
+
+
+def _encode(hasher: "OnlineHasher", X: "NDArray[Any]") -> "Codes":
+    """Encode rows piece by piece, so that a mapped file is never in memory as a whole."""
+    import numpy as np
+
+    pieces = console.slices_with_progress("encoding", len(X), ROWS_ENCODED_AT_ONCE)
+    return np.concatenate([hasher.transform(X[rows]) for rows in pieces])
