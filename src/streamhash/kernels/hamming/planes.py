@@ -26,22 +26,6 @@ from numpy.typing import NDArray
 from streamhash.codes import Codes
 from streamhash.kernels.compile import kernel
 
-__all__ = [
-    "ITEMS_PER_BLOCK",
-    "QUERIES_PER_GROUP",
-    "Queries",
-    "as_queries",
-    "bits_in",
-    "first_bit",
-    "from_planes",
-    "look",
-    "measure",
-    "n_blocks",
-    "plain_distances",
-    "put",
-    "to_planes",
-]
-
 Planes = NDArray[np.uint8]  # (n_blocks, n_bytes, ITEMS_PER_BLOCK)
 Distances = NDArray[np.uint16]
 

@@ -41,16 +41,6 @@ from streamhash.kernels.hamming.scan import (
 )
 from streamhash.threads import run_blocks
 
-__all__ = [
-    "Side",
-    "count_by_distance",
-    "count_within",
-    "plain_count_by_distance",
-    "plain_walk",
-    "walk",
-    "walk_top",
-]
-
 Words = NDArray[np.uint64]
 Counts = NDArray[np.int32]
 Integers = NDArray[np.int64]

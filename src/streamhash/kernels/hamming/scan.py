@@ -40,19 +40,6 @@ from streamhash.kernels.hamming.planes import (
 )
 from streamhash.threads import get_threads, run_blocks
 
-__all__ = [
-    "BLOCKS_PER_CHUNK",
-    "NOT_DELETED",
-    "QUERIES_PER_BATCH",
-    "Items",
-    "in_use",
-    "nearest",
-    "plain_nearest",
-    "plain_within",
-    "sort_by_key",
-    "within",
-]
-
 Counts = NDArray[np.int32]
 Integers = NDArray[np.int64]
 Whole = int | np.int64
@@ -315,48 +302,45 @@ def within(codes: Codes, items: Items, radius: int) -> tuple[Integers, Counts, I
 
     Returns limits, distances, positions: those of query ``q`` stand from ``limits[q]`` on.
     """
-    # A read-only array would be another type to the kernels.
-    queries, n_queries = as_queries(np.array(codes, order="C")), len(codes)
+    codes = np.array(codes, order="C")  # a read-only array would be another type to the kernels
     radius = min(radius, 8 * codes.shape[1])
-    batches = _batches(n_queries)
+    batches = _batches(len(codes))
     ranges = _item_ranges(items.size, len(batches))
-    tasks = [(batch, i) for batch in batches for i in range(len(ranges))]
-    counts = np.zeros((n_queries, len(ranges)), np.int64)
+    tasks = [(slice(*batch), i) for batch in batches for i in range(len(ranges))]
+    counts = np.zeros((len(codes), len(ranges)), np.int64)
 
-    def gather(task: tuple[Batch, int], packed: Packed, filled: Integers) -> None:
-        batch, i = task
-        _gather(queries, items, radius, *batch, *ranges[i], packed, filled[:, i].copy(), filled, i)
+    def gather(task: tuple[slice, int], packed: Packed, starts: Integers) -> None:
+        rows, i = task
+        at = starts[rows, i].copy()
+        _gather(codes[rows], items, radius, *ranges[i], packed, at)
+        starts[rows, i] = at
 
     run_blocks(lambda task: gather(task, np.empty(0, np.uint64), counts), tasks)
     ends = counts.cumsum().reshape(counts.shape)
     packed = np.empty(counts.sum(), np.uint64)
     limits = np.append(0, ends[:, -1])
+    starts = ends - counts
     if len(packed):
-        run_blocks(lambda task: gather(task, packed, ends - counts), tasks)
+        run_blocks(lambda task: gather(task, packed, starts), tasks)
     distances, positions = np.empty(len(packed), np.int32), np.empty(len(packed), np.int64)
-    run_blocks(
-        lambda batch: _arrange_rows(packed, items, limits, *batch, distances, positions), batches
-    )
+
+    def arrange(batch: Batch) -> None:
+        _arrange_rows(packed, items, limits[batch[0] : batch[1] + 1], distances, positions)
+
+    run_blocks(arrange, batches)
     return limits, distances, positions
 
 
 @kernel
 def _gather(
-    queries: Queries,
-    items: Items,
-    radius: int,
-    start: int,
-    stop: int,
-    first: int,
-    last: int,
-    packed: Packed,
-    at: Integers,
-    counts: Integers,
-    column: int,
+    codes: Codes, items: Items, radius: int, first: int, last: int, packed: Packed, at: Integers
 ) -> None:
-    """Write items within the radius to ``packed`` from ``at[q]`` on; if it is empty, count them."""
-    n = stop - start
-    codes, tables = queries.codes[start:stop], queries.tables[start:stop]
+    """Write items within the radius to ``packed`` from ``at[q]`` on, which moves with them.
+
+    If ``packed`` is empty, count them only. Items are those of the blocks ``first`` to ``last``.
+    """
+    queries, n = as_queries(codes), len(codes)
+    tables = queries.tables
     planes, _, deleted, size, _, _, moment = items
     limits = np.full(n, radius + 1, np.uint16)
     out = np.empty(QUERIES_PER_GROUP * ITEMS_PER_BLOCK, np.uint16)
@@ -370,7 +354,7 @@ def _gather(
                     continue
                 for g in range(group):
                     mask = masks[g] & in_use(size, block)
-                    r = start + q + g
+                    r = q + g
                     if len(packed) == 0 and len(deleted) == 0:
                         at[r] += bits_in(mask)
                         continue
@@ -385,23 +369,14 @@ def _gather(
                             packed[at[r]] = (distance << DISTANCE_SHIFT) | np.uint64(position)
                         at[r] += 1
             q += group
-    if len(packed) == 0:
-        for q in range(start, stop):
-            counts[q, column] = at[q]
 
 
 @kernel
 def _arrange_rows(
-    packed: Packed,
-    items: Items,
-    limits: Integers,
-    start: int,
-    stop: int,
-    distances: Counts,
-    positions: Integers,
+    packed: Packed, items: Items, limits: Integers, distances: Counts, positions: Integers
 ) -> None:
     top = 8 * items.planes.shape[1] + 1
-    for q in range(start, stop):
+    for q in range(len(limits) - 1):
         begin, end = limits[q], limits[q + 1]
         _arrange(packed[begin:end], items, top, distances[begin:end], positions[begin:end])
 
