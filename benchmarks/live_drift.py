@@ -37,7 +37,8 @@ from numpy.typing import NDArray
 import streamhash
 from streamhash.hashers import METHODS
 from streamhash.lab.datasets import DataSet, available, load_data
-from streamhash.lab.rows import describe_machine, to_json
+from streamhash.lab.rows import to_json
+from streamhash.lab.run import describe_machine
 from streamhash.live import Collection
 from streamhash.live.learner import Monitor
 from streamhash.metrics import mean_average_precision

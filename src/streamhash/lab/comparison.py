@@ -2,22 +2,16 @@
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Unpack
 
 from streamhash.lab.datasets import available, load_data
-from streamhash.lab.experiment import (
-    Experiment,
-    Protocol,
-    Run,
-    experiment_names,
-    read_experiment,
-)
+from streamhash.lab.experiment import Experiment, Protocol, Run, experiment_names, read_experiment
 from streamhash.lab.rows import METRICS, ROWS_FILE, Line, read_folder, row_key, summarise
-from streamhash.lab.run import Method, Plan, Progress, find_methods, run_cells
+from streamhash.lab.run import Method, Plan, Running, find_methods, run_cells
 
 __all__ = [
     "Comparison",
@@ -50,9 +44,7 @@ def reproduce(
     seeds: int | None = None,
     quick: bool = False,
     out: str | Path = "streamhash-results",
-    jobs: int | None = None,
-    executor: Executor | None = None,
-    progress: Callable[[Progress], object] | None = None,
+    **running: Unpack[Running],
 ) -> "list[Comparison]":
     """Run the paper's experiments, and return each beside the paper's numbers.
 
@@ -69,7 +61,7 @@ def reproduce(
     seeds : how many; None for as many as the experiment has, 3
     quick : a quick look, not a result: a short stream, one code length, one seed
     out : folder of the rows
-    jobs, executor, progress : as :func:`~streamhash.lab.run_cells` takes them
+    running : jobs, executor and progress, as :func:`~streamhash.lab.run_cells` takes them
     """
     wanted = [names] if isinstance(names, str) else list(dict.fromkeys(names))
     everything = "all" in wanted
@@ -84,14 +76,8 @@ def reproduce(
         for experiment in members:
             for plan in experiment.plans(found, seeds, chosen):
                 plans.setdefault(row_key(plan.identity()), plan)  # shared cells run once
-        run_cells(
-            list(plans.values()),
-            rows_file=Path(out) / name / ROWS_FILE,
-            skip_failures=True,
-            jobs=jobs,
-            executor=executor,
-            progress=progress,
-        )
+        path = Path(out) / name / ROWS_FILE
+        run_cells(list(plans.values()), rows_file=path, skip_failures=True, **running)
     lines = summarise(read_folder(Path(out)))
     return [compare(each, lines, name) for name, members in by_data.items() for each in members]
 
@@ -240,22 +226,6 @@ class Comparison:
         if self.why_apart or not entry.run.is_papers or ours is None or paper is None:
             return None
         return ours - paper
-
-    @property
-    def has_differences(self) -> bool:
-        """Whether any cell compares with the paper's."""
-        return any(
-            self.difference(entry, *column) is not None
-            for entry in self.entries()
-            for column in self.columns
-        )
-
-    def has_printed(self, run: Run | None = None) -> bool:
-        """Whether the paper prints any number of a run, or of any run that is shown."""
-        runs = [entry.run for entry in self.entries()] if run is None else [run]
-        return any(
-            self.paper(each, *column) is not None for each in runs for column in self.columns
-        )
 
     @property
     def shares_cells(self) -> bool:

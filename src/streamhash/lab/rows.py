@@ -9,11 +9,9 @@ import json
 import logging
 import math
 import os
-import platform
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,6 @@ import numpy as np
 
 from streamhash.errors import FileError
 from streamhash.storage import new_parameters
-from streamhash.threads import get_threads
 
 __all__ = [
     "METRICS",
@@ -30,7 +27,6 @@ __all__ = [
     "Row",
     "append_row",
     "by_group",
-    "describe_machine",
     "latest",
     "method_name",
     "read_folder",
@@ -241,25 +237,3 @@ def _labels(rows: list[Row]) -> list[str]:
                 seen[group] += 1
                 labels[i] += f" ({more(rows[i], seen[group])})"
     return labels
-
-
-def describe_machine() -> dict[str, Any]:
-    """Describe this machine: processor, cores, threads in use, and the versions that matter."""
-    return {
-        "cpu": _cpu_model(),
-        "cores": os.cpu_count() or 1,
-        "threads": get_threads(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("numpy", "numba", "scikit-learn")},
-    }
-
-
-def _cpu_model() -> str:
-    """Name the processor; Linux keeps the name out of reach of ``platform``."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()

@@ -16,6 +16,8 @@ on a cluster, each row kept as soon as it is there, and without those that are t
 
 import importlib
 import logging
+import os
+import platform
 import shlex
 import sys
 import time
@@ -27,8 +29,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,42 +42,13 @@ from streamhash.base import OnlineHasher
 from streamhash.codes import Codes
 from streamhash.errors import InputError, StreamhashError
 from streamhash.hashers import LSH, METHODS
-from streamhash.lab.datasets import (
-    DataSet,
-    Request,
-    Split,
-    load_data,
-    mean_row,
-    split,
-    split_unseen,
-    unit_rows,
-)
-from streamhash.lab.rows import (
-    LATER,
-    ROWS_FILE,
-    Row,
-    append_row,
-    describe_machine,
-    latest,
-    read_rows,
-    row_key,
-)
+from streamhash.lab.datasets import DataSet, Request, Split, load_data, protocol
+from streamhash.lab.rows import LATER, ROWS_FILE, Row, append_row, latest, read_rows, row_key
 from streamhash.metrics import Retrieval, area_under_curve, evaluate, mean_average_precision
 from streamhash.parameters import check_parameters
 from streamhash.threads import get_threads, using_threads
 
-__all__ = [
-    "Plan",
-    "Progress",
-    "bench",
-    "find_method",
-    "find_methods",
-    "make_hasher",
-    "plan_cell",
-    "run_cell",
-    "run_cells",
-    "run_plan",
-]
+__all__ = ["Plan", "Progress", "bench", "plan_cell", "run_cell", "run_cells", "run_plan"]
 
 SETTINGS = ("default", "published", "tuned")
 # all: queries of every class, the rest is searched. unseen: a quarter of the classes is never
@@ -184,18 +158,18 @@ class Plan:
             "test-seeds": self.test_seeds or None,
             "curve-metric": None if self.curve_metric == "map" else self.curve_metric,
         }
-        words = ["streamhash", "bench"]
+        command = ["streamhash", "bench"]
         for name, value in options.items():
-            words += [f"--{name}", str(value)] if value is not None else []
+            command += [f"--{name}", str(value)] if value is not None else []
         for name, value in self.changes.items():
-            words += ["--set", f"{name}={value}"]
-        return shlex.join(words)
+            command += ["--set", f"{name}={value}"]
+        return shlex.join(command)
 
     def __str__(self) -> str:
-        words = [self.method, *([self.settings] if self.settings != "default" else [])]
-        words += [f"{name}={value}" for name, value in self.changes.items()]
-        words += [f"({self.split})"] if self.split != "all" else []
-        return f"{' '.join(words)}, {self.data.name}, {self.n_bits} bits, seed {self.seed}"
+        parts = [self.method, *([self.settings] if self.settings != "default" else [])]
+        parts += [f"{name}={value}" for name, value in self.changes.items()]
+        parts += [f"({self.split})"] if self.split != "all" else []
+        return f"{' '.join(parts)}, {self.data.name}, {self.n_bits} bits, seed {self.seed}"
 
 
 def plan_cell(
@@ -385,7 +359,7 @@ class _Rows:
 
     def __getitem__(self, part: slice) -> Matrix:
         rows = self.X[self.order[part]]
-        return np.asarray(rows) if self.mean is None else unit_rows(rows, self.mean)
+        return np.asarray(rows) if self.mean is None else protocol.unit_rows(rows, self.mean)
 
 
 @dataclass(frozen=True, eq=False)
@@ -441,14 +415,16 @@ def _prepare(
 ) -> PreparedSplit:
     X, y = data.X, data.y
     if kind == "unseen":
-        parts = split_unseen(
+        parts = protocol.split_unseen(
             y, queries_per_class=queries_per_class, stream=stream, random_state=seed
         )
     elif kind == "validation":
         parts = validation_split(y, seed, test_seeds, queries_per_class, stream)
     else:
-        parts = split(y, queries_per_class=queries_per_class, stream=stream, random_state=seed)
-    mean = mean_row(X) if features == "centre_unit" else None
+        parts = protocol.split(
+            y, queries_per_class=queries_per_class, stream=stream, random_state=seed
+        )
+    mean = protocol.mean_row(X) if features == "centre_unit" else None
 
     def table(order: NDArray[np.int64]) -> Matrix | _Rows:
         rows = _Rows(X, order, mean)
@@ -475,12 +451,16 @@ def validation_split(
     stream of the search for settings come from it alone.
     """
     usual = [
-        split(y, queries_per_class=queries_per_class, stream=stream, random_state=test_seed)
+        protocol.split(
+            y, queries_per_class=queries_per_class, stream=stream, random_state=test_seed
+        )
         for test_seed in range(test_seeds)
     ]
     asked = np.concatenate([parts.queries for parts in usual])
     pool = usual[0].stream[~np.isin(usual[0].stream, asked)]
-    inner = split(y[pool], queries_per_class=queries_per_class, stream=None, random_state=seed)
+    inner = protocol.split(
+        y[pool], queries_per_class=queries_per_class, stream=None, random_state=seed
+    )
     return Split(pool[inner.queries], pool[inner.database], pool[inner.stream])
 
 
@@ -517,16 +497,7 @@ def run_plan(plan: Plan) -> Row:
     )
     before = LSH(plan.n_bits, random_state=plan.seed)
     parts.learn(before, 0, n_stream)
-    distances = {
-        when: dict(
-            zip(
-                ("similar", "dissimilar"),
-                (counts[: plan.n_bits + 1].tolist() for counts in Retrieval(*codes).histograms()),
-                strict=True,
-            )
-        )
-        for when, codes in (("before", parts.encode(before)), ("after", coded))
-    }
+    codes = {"before": parts.encode(before), "after": coded}
     seconds["cell"] = {"wall": time.perf_counter() - began}
     return {
         **plan.identity(),
@@ -535,7 +506,7 @@ def run_plan(plan: Plan) -> Row:
         "instances": hasher.n_samples_seen_,
         "metrics": metrics,
         "curve": curve,
-        "distances": distances,
+        "distances": {when: _distances(codes[when], plan.n_bits) for when in codes},
         "seconds": seconds,
         "conventions": CONVENTIONS,
         "version": streamhash.__version__,
@@ -543,6 +514,12 @@ def run_plan(plan: Plan) -> Row:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": plan.command(),
     }
+
+
+def _distances(coded: tuple[Codes, Any, Codes, Any], n_bits: int) -> dict[str, list[int]]:
+    """Count query-database pairs at each distance 0..n_bits, similar ones and others."""
+    similar, others = Retrieval(*coded).histograms()
+    return {"similar": similar[: n_bits + 1].tolist(), "dissimilar": others[: n_bits + 1].tolist()}
 
 
 @contextmanager
@@ -580,6 +557,28 @@ def _warm_up(hasher: OnlineHasher, parts: PreparedSplit) -> None:
         twin.partial_fit(X, labels)
     codes = twin.transform(X)
     evaluate(codes, labels, codes, labels)
+
+
+def describe_machine() -> dict[str, Any]:
+    """Describe this machine: processor, cores, threads in use, and the versions that matter."""
+    return {
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count() or 1,
+        "threads": get_threads(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("numpy", "numba", "scikit-learn")},
+    }
+
+
+def _cpu_model() -> str:
+    """Name the processor; Linux keeps the name out of reach of ``platform``."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
 
 
 class Progress:
@@ -648,15 +647,21 @@ def _duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
+class Running(TypedDict, total=False):
+    """How many cells are run: what :func:`run_cells` takes, and all that call it."""
+
+    jobs: int | None
+    executor: Executor | None
+    progress: Callable[[Progress], object] | None
+
+
 def run_cells(
     plans: Sequence[Plan],
     *,
     rows_file: Path | None = None,
     resume: bool = True,
     skip_failures: bool = False,
-    jobs: int | None = None,
-    executor: Executor | None = None,
-    progress: Callable[[Progress], object] | None = None,
+    **running: Unpack[Running],
 ) -> list[Row]:
     """Run planned cells in parallel, and return their rows in the order of the plans.
 
@@ -673,14 +678,16 @@ def run_cells(
         of their data and method, which must be found there under the same names.
     progress : called at the start and after each cell with a :class:`Progress`
     """
+    jobs, progress = running.get("jobs") or get_threads(), running.get("progress")
     known = latest(read_rows(rows_file)) if resume and rows_file is not None else []
     there = {row_key(row): row for row in known}
     rows = [there.get(row_key(plan.identity())) if there else None for plan in plans]
     todo = [number for number, row in enumerate(rows) if row is None]
-    state = Progress([plans[number] for number in todo], known, jobs or get_threads())
-    tell = progress or (lambda _: None)
-    tell(state)
-    for place, result in _results([plans[number] for number in todo], jobs, executor):
+    state = Progress([plans[number] for number in todo], known, jobs)
+    if progress is not None:
+        progress(state)
+    waiting = [plans[number] for number in todo]
+    for place, result in _results(waiting, jobs, running.get("executor")):
         plan = plans[todo[place]]
         if not isinstance(result, StreamhashError):
             rows[todo[place]] = result
@@ -691,15 +698,16 @@ def run_cells(
         else:
             raise result
         state.done(plan, result)
-        tell(state)
+        if progress is not None:
+            progress(state)
     return [row for row in rows if row is not None]
 
 
 def _results(
-    plans: Sequence[Plan], jobs: int | None, executor: Executor | None
+    plans: Sequence[Plan], jobs: int, executor: Executor | None
 ) -> Iterator[tuple[int, Result]]:
     """Yield (number of the plan, its result) in the order in which the cells end."""
-    jobs = min(len(plans), get_threads() if jobs is None else jobs)
+    jobs = min(len(plans), jobs)
     if executor is None and jobs <= 1:
         yield from ((number, _one_thread(plan)) for number, plan in enumerate(plans))
         return
@@ -739,15 +747,13 @@ def bench(
     seeds: int | Sequence[int] = 1,
     settings: str | Sequence[str] = "default",
     changes: Mapping[str, Any] | None = None,
-    stream: int | None = None,
     quick: bool = False,
-    checkpoints: int | None = None,
     out: str | Path | None = None,
     resume: bool = False,
     jobs: int | None = None,
     executor: Executor | None = None,
     progress: Callable[[Progress], object] | None = None,
-    **protocol: Any,
+    **choices: Any,
 ) -> list[Row]:
     """Compare methods by the papers' protocol, and return a row for each cell.
 
@@ -759,12 +765,11 @@ def bench(
     seeds : how many seeds, from 0 on; or which ones
     settings : "default", "published" or "tuned", or several of them
     changes : parameters to change, each in the methods that have it
-    stream, checkpoints : as :func:`plan_cell` takes them
     quick : a quick look: a stream of at most 2,000 instances and 3 checkpoints
     out : folder whose ``rows.jsonl`` gets each row as soon as it is there
     resume : whether cells whose rows are in ``out`` are left out; their rows are returned
     jobs, executor, progress : as :func:`run_cells` takes them
-    protocol : what else :func:`plan_cell` takes: queries_per_class, split, ...
+    choices : what else :func:`plan_cell` takes: stream, queries_per_class, split, ...
 
     >>> rows = bench(["lsh", "sdoh"], "digits", n_bits=16, quick=True, jobs=1)
     >>> [(row["method"], row["metrics"]["map"] > 0.6) for row in rows]
@@ -778,9 +783,11 @@ def bench(
         if not any(name in known for known in has.values()):
             make_hasher(names[0], lengths[0], 0, changes={name: changes[name]})  # says what it has
     found = data if isinstance(data, DataSet) else load_data(data)
-    quick_looks = QUICK_CHECKPOINTS if quick else CHECKPOINTS
-    if quick and stream is None:
-        stream = min(plan_cell(names[0], found, lengths[0], **protocol).stream, QUICK_STREAM)
+    choices = {name: value for name, value in choices.items() if value is not None}
+    if quick:
+        usual = plan_cell(names[0], found, lengths[0], **choices)
+        short = {"stream": min(usual.stream, QUICK_STREAM), "checkpoints": QUICK_CHECKPOINTS}
+        choices = {**short, **choices}
     plans = [
         plan_cell(
             name,
@@ -789,9 +796,7 @@ def bench(
             seed,
             settings=which,
             changes={change: changes[change] for change in changes if change in has[name]},
-            stream=stream,
-            checkpoints=quick_looks if checkpoints is None else checkpoints,
-            **protocol,
+            **choices,
         )
         for length in lengths
         for name in names

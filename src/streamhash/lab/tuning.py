@@ -8,13 +8,12 @@ What was found for a data set is kept in ``experiments/tuned``.
 
 import tomllib
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from streamhash.lab.rows import ROWS_FILE, Row, latest, read_rows, row_key, seed
 from streamhash.lab.run import (
     Method,
     Plan,
-    Progress,
+    Running,
     find_method,
     find_methods,
     plan_cell,
@@ -50,9 +49,7 @@ def tune(
     test_seeds: int = 3,
     random_state: int = 0,
     out: str | Path = "streamhash-tuning",
-    jobs: int | None = None,
-    executor: Executor | None = None,
-    progress: Callable[[Progress], object] | None = None,
+    **running: Unpack[Running],
 ) -> dict[str, dict[str, Any]]:
     """Search for the best settings on the stream alone, and return what to change, by method.
 
@@ -69,7 +66,7 @@ def tune(
     test_seeds : seeds whose test queries are left out
     random_state : draws the settings that are tried
     out : folder of the rows, and of ``tuned.toml``
-    jobs, executor, progress : as :func:`~streamhash.lab.run_cells` takes them
+    running : jobs, executor and progress, as :func:`~streamhash.lab.run_cells` takes them
     """
     found = data if isinstance(data, DataSet) else load_data(data)
     choices = (found, n_bits, budget, metric, random_state, test_seeds, stream, queries_per_class)
@@ -77,14 +74,7 @@ def tune(
     path = Path(out) / ROWS_FILE
 
     def run(plans: list[Plan]) -> list[Row]:
-        run_cells(
-            plans,
-            rows_file=path,
-            skip_failures=True,
-            jobs=jobs,
-            executor=executor,
-            progress=progress,
-        )
+        run_cells(plans, rows_file=path, skip_failures=True, **running)
         return latest(read_rows(path))
 
     rows = run([plan for search in searches for plan in search.first_round()])

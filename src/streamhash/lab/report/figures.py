@@ -21,7 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.lab.comparison import Comparison, Entry, heading, own_method
-from streamhash.lab.report.sentences import join
+from streamhash.lab.report.sentences import (
+    describe_curve,
+    describe_distances,
+    describe_precision,
+    join,
+)
 from streamhash.lab.rows import METRICS, Line, method_name
 from streamhash.optional import import_optional
 
@@ -329,9 +334,9 @@ def _is_thick(comparison: Comparison, settings: str, entry: Entry) -> bool:
 def _label(entry: Entry) -> str:
     """Name a line as shortly as can be: OSH (hinge)."""
     changes = entry.run.changes.items()
-    told = ", ".join(value if isinstance(value, str) else f"{k}={value}" for k, value in changes)
+    changed = ", ".join(value if isinstance(value, str) else f"{k}={value}" for k, value in changes)
     name = method_name(entry.run.method)
-    return f"{name} ({told})" if told else name
+    return f"{name} ({changed})" if changed else name
 
 
 def _styles(comparison: Comparison, settings: str) -> list[tuple[Entry, dict[str, Any]]]:
@@ -446,3 +451,11 @@ def have_figures() -> bool:
     except ImportError:
         return False
     return True
+
+
+# The figures of lines of no experiment: title, what draws it, what says it.
+GROUP_FIGURES = {
+    "map": ("mAP against instances seen", draw_curves, describe_curve),
+    "precision": ("Precision among the first R results", draw_precision, describe_precision),
+    "distances": ("Distances of similar and dissimilar pairs", draw_distances, describe_distances),
+}

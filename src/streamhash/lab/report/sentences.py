@@ -36,7 +36,7 @@ __all__ = [
 
 NEAR, NOT_FAR = 0.02, 0.05  # differences from the paper that are counted
 NEARLY_ALL = 0.9
-TOLD = 3  # how many methods a sentence names
+NAMED_AT_ONCE = 3  # methods in a sentence
 NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
 
@@ -97,8 +97,8 @@ def _judge_table(comparison: Comparison, settings: str) -> Verdict | None:
         agreed += sum(stands[bits].place == 1 for bits in expected)
         margins += [stand.ours / stand.rival for stand in stands.values() if stand.rival]
         if stands:
-            told = join(_places(stands, comparison))
-            sentences.append(f"{heading(metric)}: {method_name(mine.run.method)} is {told}.")
+            places = join(_places(stands, comparison))
+            sentences.append(f"{heading(metric)}: {method_name(mine.run.method)} is {places}.")
     if comparison.experiment.kind == "auc" and margins:
         percent = f"{100 * float(np.mean(margins)) - 100:+.1f}".replace("-", "−")
         sentences.append(f"On average it is {percent} % from the best of the others.")
@@ -141,27 +141,23 @@ def _places(stands: dict[int, _Standing], comparison: Comparison) -> list[str]:
     alike: dict[tuple[int, str], list[int]] = {}
     for bits, stand in stands.items():
         alike.setdefault((stand.place, stand.leader if stand.place > 1 else ""), []).append(bits)
-    told = []
+    parts = []
     for (place, leader), lengths in sorted(alike.items()):
         text = f"{_ordinal(place)} {_lengths(lengths, comparison)}"
         if place > 1:
             gaps = [stands[bits].rival - stands[bits].ours for bits in lengths]
             ends = dict.fromkeys(brief(gap) for gap in (min(gaps), max(gaps)))
             text += f" ({leader} leads by {' to '.join(ends)})"
-        told.append(text)
-    return told
+        parts.append(text)
+    return parts
 
 
 def _first_in_paper(comparison: Comparison, metric: str, bits: int) -> bool:
     """Whether the paper's own numbers have its method first; so it says where it prints none."""
-    experiment = comparison.experiment
-    values = {
-        method: experiment.published(method, metric, bits)
-        for method in papers_methods(experiment.paper)
-    }
-    known = [value for value in values.values() if value is not None]
-    own = values[own_method(experiment)]
-    return own is None or own >= max(known)
+    methods = papers_methods(comparison.experiment.paper)
+    values = [comparison.experiment.published(method, metric, bits) for method in methods]
+    own = values[-1]
+    return own is None or own >= max(value for value in values if value is not None)
 
 
 def _field(comparison: Comparison, settings: str, contenders: Sequence[Entry]) -> list[str]:
@@ -169,9 +165,7 @@ def _field(comparison: Comparison, settings: str, contenders: Sequence[Entry]) -
     there = {entry.run.method for entry in contenders}
     methods = papers_methods(comparison.experiment.paper)
     absent = [method_name(method) for method in methods if method not in there]
-    if not absent:
-        return []
-    return [f"No rows with {settings} settings yet: {join(absent)}."]
+    return [f"No rows with {settings} settings yet: {join(absent)}."] if absent else []
 
 
 def _outsiders(comparison: Comparison, settings: str, mine: Entry) -> list[str]:
@@ -183,17 +177,14 @@ def _outsiders(comparison: Comparison, settings: str, mine: Entry) -> list[str]:
             continue
         both = _both(entry, mine, comparison.columns)
         wins = sum(theirs > ours for theirs, ours in both)
-        if wins:
-            who = [method_name(entry.run.method), " ".join(entry.run.changed)]
-            ahead.append(
-                (wins, f"{' with '.join(filter(None, who))} in {wins} of {len(both)} columns")
-            )
-    if not ahead:
-        return []
-    told = [text for _, text in sorted(ahead, key=lambda pair: -pair[0])]
-    told = told[:TOLD] + ([f"{len(told) - TOLD} more in fewer"] if len(told) > TOLD else [])
+        changed = f" with {' '.join(entry.run.changed)}" if entry.run.changes else ""
+        text = f"{method_name(entry.run.method)}{changed} in {wins} of {len(both)} columns"
+        ahead += [(wins, text)] if wins else []
+    parts = [text for _, text in sorted(ahead, key=lambda pair: -pair[0])]
+    if len(parts) > NAMED_AT_ONCE:
+        parts[NAMED_AT_ONCE:] = [f"{len(parts) - NAMED_AT_ONCE} more in fewer"]
     name = method_name(mine.run.method)
-    return [f"Not a line of the paper, and ahead of {name}: {join(told)}."]
+    return [f"Not a line of the paper, and ahead of {name}: {join(parts)}."] if parts else []
 
 
 def _judge_curve(comparison: Comparison, settings: str) -> Verdict | None:
@@ -222,8 +213,8 @@ def _judge_curve(comparison: Comparison, settings: str) -> Verdict | None:
                 f"({method_name(second)}) {brief(theirs[second][1])}."
             )
     name = method_name(mine.run.method)
-    told = f"{name} leads the paper's methods at {led} of {looks} looks on the way."
-    sentences = [told, early, *_field(comparison, settings, [mine, *rivals])]
+    leads = f"{name} leads the paper's methods at {led} of {looks} looks on the way."
+    sentences = [leads, early, *_field(comparison, settings, [mine, *rivals])]
     return Verdict(settings, led, looks, "looks", tuple(filter(None, sentences)), NEARLY_ALL)
 
 
@@ -249,14 +240,14 @@ def _judge_ablation(comparison: Comparison, settings: str) -> Verdict | None:
     ]
     sentences = []
     for metric in comparison.experiment.metrics:
-        told = []
+        changes = []
         for part in parts:
             both = _both(part, whole, [(metric, bits) for bits in whole.lines])
             if both:
                 change = float(np.mean([theirs - ours for theirs, ours in both]))
-                told.append(f"{', '.join(part.run.changed)} {signed(change)}")
-        if told:
-            sentences.append(f"{heading(metric)}, mean change over the lengths: {join(told)}.")
+                changes.append(f"{', '.join(part.run.changed)} {signed(change)}")
+        if changes:
+            sentences.append(f"{heading(metric)}, mean change over the lengths: {join(changes)}.")
     return Verdict(settings, sum(losses), len(losses), "comparisons", tuple(sentences))
 
 
@@ -326,26 +317,26 @@ def protocol_sentence(comparison: Comparison, lines: Sequence[Line] = ()) -> str
     row = lines[0].rows[0]
     counts = sorted({len(line.rows) for line in lines})
     seeds = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
-    told = (
+    parts = (
         f"{row['queries']:,} queries ({row['queries_per_class']} of each class), "
         f"{row['database']:,} items searched, a stream of {row['stream']:,} instances seen once, "
         f"{seeds} {'seed' if counts == [1] else 'seeds'}"
     )
     if row["split"] == "unseen":
-        told += "; a quarter of the classes is never learned, and only these are asked for"
-    return f"On {comparison.data}: {told}."
+        parts += "; a quarter of the classes is never learned, and only these are asked for"
+    return f"On {comparison.data}: {parts}."
 
 
 def missing_sentence(comparison: Comparison) -> str:
     """Name the runs of the experiment that have no rows; empty if all have."""
-    told = []
+    parts = []
     for settings in dict.fromkeys(run.settings for run in comparison.missing):
         labels = [run.label for run in comparison.missing if run.settings == settings]
         if settings not in comparison.settings:
-            told.append(f"all with {settings} settings")
+            parts.append(f"all with {settings} settings")
         else:
-            told.append(f"{'; '.join(labels)} with {settings} settings")
-    return f"No rows yet: {', and '.join(told)}." if told else ""
+            parts.append(f"{'; '.join(labels)} with {settings} settings")
+    return f"No rows yet: {', and '.join(parts)}." if parts else ""
 
 
 def _lengths(bits: Sequence[int], comparison: Comparison) -> str:
@@ -400,8 +391,8 @@ def describe_precision(lines: Sequence[Line]) -> str:
     )
     if not found:
         return "How many of the first R results are similar to the query."
-    told = found if len(found) <= 3 else [found[0], found[-1]]
-    shares = join([f"{100 * mean:.0f} with {label}" for mean, label in told])
+    named = found if len(found) <= 3 else [found[0], found[-1]]
+    shares = join([f"{100 * mean:.0f} with {label}" for mean, label in named])
     return f"The first results: of 100 that are looked at, {shares} are similar to the query."
 
 

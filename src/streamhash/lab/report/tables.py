@@ -8,7 +8,10 @@ from streamhash.lab.rows import METRICS, Line, by_group
 if TYPE_CHECKING:
     from rich.console import Group
 
-__all__ = ["HEADINGS", "group_sizes", "group_title", "rich_table", "table_cells"]
+__all__ = [
+    *("HEADINGS", "SECONDS", "group_name", "group_sizes", "group_title"),
+    *("rich_table", "table_cells"),
+]
 
 SECONDS = "learn, CPU s"
 HEADINGS = ["method", *(heading for heading, _ in METRICS.values()), SECONDS]
@@ -25,6 +28,11 @@ def table_cells(lines: Sequence[Line]) -> Iterator[list[tuple[str, bool]]]:
             for metric in METRICS
         ]
         yield [(line.label, False), *values, (f"{line.seconds('learn'):.2f}", False)]
+
+
+def group_name(lines: Sequence[Line]) -> str:
+    """Return the name of a group, for files."""
+    return f"{lines[0].data}-{lines[0].n_bits}"
 
 
 def group_title(lines: Sequence[Line]) -> str:

@@ -7,27 +7,20 @@ length. Every row has its place, and how many went where is said.
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamhash.errors import InputError
-from streamhash.lab.comparison import (
-    Comparison,
-    brief,
-    compare,
-    compare_all,
-    heading,
-    run_note,
-    signed,
-)
+from streamhash.lab import comparison as comparisons_module
+from streamhash.lab import rows as rows_module
+from streamhash.lab.comparison import Comparison, compare, compare_all
 from streamhash.lab.experiment import Experiment
 from streamhash.lab.report import figures as drawing
-from streamhash.lab.report import sentences
-from streamhash.lab.report.tables import HEADINGS, SECONDS, group_sizes, group_title, table_cells
-from streamhash.lab.rows import METRICS, Line, Row, by_group, latest, method_name, summarise
+from streamhash.lab.report import sentences, tables
+from streamhash.lab.rows import METRICS, Line, Row, by_group, latest, summarise
 from streamhash.optional import import_optional
 
 if TYPE_CHECKING:
@@ -36,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Report", "comparison_markdown", "markdown_table", "write_report"]
 
 PAGE = "index.html"
+ROW_FIELDS = ("data", "method", "settings", "n_bits", "command", "version")
 CSV_FIELDS = (
     *("experiment", "data", "method", "settings", "changes", "n_bits", "metric", "mean", "std"),
     *("n_seeds", "paper", "difference", "command", "version"),
@@ -49,42 +43,16 @@ OURS = {
 }
 TINT_STEPS = (0.02, 0.05, 0.1)  # differences from the paper at which the tint grows
 ONE_PANEL_INCHES = 8.0  # a wider figure takes the whole page
-GROUP_FIGURES: dict[
-    str, tuple[str, Callable[[Sequence[Line]], "Figure"], Callable[[Sequence[Line]], str]]
-] = {
-    "map": ("mAP against instances seen", drawing.draw_curves, sentences.describe_curve),
-    "precision": (
-        "Precision among the first R results",
-        drawing.draw_precision,
-        sentences.describe_precision,
-    ),
-    "distances": (
-        "Distances of similar and dissimilar pairs",
-        drawing.draw_distances,
-        sentences.describe_distances,
-    ),
-}
-VERSIONS = ("python", "numpy", "numba", "scikit-learn")
 LATEX_SIGNS = {
-    "\\": r"\textbackslash{}",
+    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
+    **{"–": "--", "±": r"$\pm$", "−": "$-$", "×": r"$\times$"},
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "–": "--",
-    "±": r"$\pm$",
-    "−": "$-$",
-    "×": r"$\times$",
 }
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A drawn figure with its caption; a wide one takes the whole width of the page."""
-
-    title: str
-    sentence: str
-    svg: str
-    wide: bool
+LATEX_SYNTAX = {  # as LaTeX is full of braces
+    **{"block_start_string": "<%", "block_end_string": "%>"},
+    **{"variable_start_string": "<<", "variable_end_string": ">>"},
+    **{"comment_start_string": "<#", "comment_end_string": "#>"},
+}
 
 
 @dataclass(frozen=True)
@@ -153,7 +121,7 @@ class Report:
         writer.writerows(_records(self))
         return text.getvalue()
 
-    def page(self, pictures: Mapping[str, Sequence[Picture]], command: str) -> str:
+    def page(self, pictures: dict[str, list[Any]], command: str) -> str:
         """Write one page that shows it all: self-contained, light and dark, for any browser."""
         lines = [*(line for each in self.comparisons for line in each.lines), *self.rest]
         page: str = _template("page.html").render(
@@ -209,14 +177,13 @@ def comparison_markdown(
 
     ``settings`` picks the lines with one kind of them, such as "published".
     """
-    tables: Any = _template("tables.md").module
-    return _tidy(tables.comparison_tables(compare(experiment, lines, data), settings)).strip()
+    macros = _template("tables.md").module
+    return _tidy(macros.comparison_tables(compare(experiment, lines, data), settings)).strip()
 
 
 def markdown_table(lines: Sequence[Line]) -> str:
     """Write the table in Markdown, best values bold, with a title line above each group."""
-    tables: Any = _template("tables.md").module
-    return _tidy(tables.group_tables(lines))
+    return _tidy(_template("tables.md").module.group_tables(lines))
 
 
 def _tidy(text: str) -> str:
@@ -240,10 +207,9 @@ def _records(report: Report) -> Iterator[dict[str, Any]]:
         name = f"{experiment.name} (quick)" if experiment.is_quick else experiment.name
         for entry in comparison.entries():
             for metric, bits in comparison.columns:
-                line = entry.lines.get(bits)
-                if line is not None and line.values(metric):
+                if entry.mean(metric, bits) is not None:
                     yield {
-                        **_record(name, line, metric),
+                        **_record(name, entry.lines[bits], metric),
                         "paper": comparison.paper(entry.run, metric, bits),
                         "difference": comparison.difference(entry, metric, bits),
                     }
@@ -254,16 +220,13 @@ def _records(report: Report) -> Iterator[dict[str, Any]]:
 def _record(experiment: str, line: Line, metric: str) -> dict[str, Any]:
     row = line.rows[0]
     return {
+        **{name: row[name] for name in ROW_FIELDS},
         "experiment": experiment,
         "changes": " ".join(f"{name}={value}" for name, value in row["changes"].items()),
         "metric": metric,
         "mean": line.mean(metric),
         "std": line.std(metric),
         "n_seeds": len(line.values(metric)),
-        **{
-            name: row[name]
-            for name in ("data", "method", "settings", "n_bits", "command", "version")
-        },
     }
 
 
@@ -282,26 +245,6 @@ def _details(comparisons: Sequence[Comparison]) -> dict[int, dict[str, Any]]:
     return found
 
 
-def machine_facts(rows: Sequence[Row]) -> dict[str, str]:
-    """Say on what and when the rows were made, with what versions."""
-    machines = [row["machine"] for row in rows]
-    described = [
-        f"{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads in use, "
-        f"{machine['system']}"
-        for machine in machines
-    ]
-    versions = [
-        ", ".join([f"streamhash {row['version']}", *(f"{n} {row['machine'][n]}" for n in VERSIONS)])
-        for row in rows
-    ]
-    dates = sorted({str(row["date"]) for row in rows})
-    return {
-        "machine": "; ".join(dict.fromkeys(described)),
-        "versions": "; ".join(dict.fromkeys(versions)),
-        "date": " to ".join(dict.fromkeys([dates[0], dates[-1]])),
-    }
-
-
 def tint(difference: float) -> str:
     """Return the class of a difference from the paper: up1 to up3, down1 to down3, or none."""
     step = sum(abs(round(difference, 3)) > least for least in TINT_STEPS)  # of what is shown
@@ -317,33 +260,28 @@ def escape_latex(text: str) -> str:
     return "".join(LATEX_SIGNS.get(sign, sign) for sign in text)
 
 
-def _draw(report: Report, folder: Path) -> dict[str, list[Picture]]:
+def _draw(report: Report, folder: Path) -> dict[str, list[Any]]:
     """Draw the figures of all comparisons; groups have some where there is nothing else."""
-    found: dict[str, list[Picture]] = {}
+    found: dict[str, list[Any]] = {}
 
     def add(key: str, name: str, title: str, sentence: str, figure: "Figure") -> None:
         drawing.save_png(figure, folder / f"{name}.png")
         svg = drawing.to_svg(figure, name, f"{title}. {sentence}")
         wide = figure.get_figwidth() > ONE_PANEL_INCHES
-        found.setdefault(key, []).append(Picture(title, sentence, svg, wide))
+        found.setdefault(key, []).append((title, sentence, svg, wide))
 
-    for comparison in report.comparisons:
-        for settings in comparison.settings:
-            figure = drawing.draw_comparison(comparison, settings)
+    for each in report.comparisons:
+        for settings in each.settings:
+            figure = drawing.draw_comparison(each, settings)
             if figure is not None:
-                name, title = comparison.name, comparison.title
-                caption = drawing.figure_caption(comparison, settings)
-                add(name, f"{name}-{settings}", f"{title}, {settings} settings", caption, figure)
+                title = f"{each.title}, {settings} settings"
+                caption = drawing.figure_caption(each, settings)
+                add(each.name, f"{each.name}-{settings}", title, caption, figure)
     for lines in [] if report.comparisons else by_group(report.rest).values():
-        for kind, (title, draw, describe) in GROUP_FIGURES.items():
-            name = _group_name(lines)
+        for kind, (title, draw, describe) in drawing.GROUP_FIGURES.items():
+            name = tables.group_name(lines)
             add(name, f"{kind}-{name}", title, describe(lines), draw(lines))
     return found
-
-
-def _group_name(lines: Sequence[Line]) -> str:
-    """Return the name of a group, for files."""
-    return f"{lines[0].data}-{lines[0].n_bits}"
 
 
 @cache
@@ -356,33 +294,15 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    named = (brief, signed, heading, method_name, tint, machine_facts, run_note, by_group)
-    functions = (*named, group_sizes, group_title, table_cells, sentences.join)
-    telling = (sentences.verdicts, sentences.closeness, sentences.headline)
-    asking = (sentences.lead_sentence, sentences.missing_sentence, sentences.protocol_sentence)
-    environment.globals.update(
-        {function.__name__: function for function in (*functions, *telling, *asking)},
-        METRICS=METRICS,
-        HEADINGS=HEADINGS,
-        SECONDS=SECONDS,
-        TINT_STEPS=TINT_STEPS,
-        SCHEMES=drawing.SCHEMES,
-        group_name=_group_name,
-        id=id,
-    )
+    for module in (comparisons_module, rows_module, sentences, tables):
+        environment.globals.update({name: getattr(module, name) for name in module.__all__})
+    environment.globals.update(SCHEMES=drawing.SCHEMES, TINT_STEPS=TINT_STEPS, tint=tint, id=id)
     environment.filters["tex"] = escape_latex
     return environment
 
 
 def _template(name: str) -> Any:
     environment = _environment()
-    if name.endswith(".tex"):  # whose text is full of braces
-        environment = environment.overlay(
-            block_start_string="<%",
-            block_end_string="%>",
-            variable_start_string="<<",
-            variable_end_string=">>",
-            comment_start_string="<#",
-            comment_end_string="#>",
-        )
+    if name.endswith(".tex"):
+        environment = environment.overlay(**LATEX_SYNTAX)
     return environment.get_template(name)
