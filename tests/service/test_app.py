@@ -156,7 +156,11 @@ def test_the_description_is_fastapis_with_the_width_and_no_outside_address(call)
 
 def test_a_method_that_is_not_there_is_told_those_that_are(library, ask_app):
     ask = ask_app(create_app(library))
-    for path, methods in (("/api/items", "GET, POST"), ("/api/items/get", "POST")):
+    for path, methods in (
+        ("/api/items", "GET, POST"),
+        ("/api/items/get", "GET, POST"),
+        ("/api/search", "POST"),
+    ):
         status, headers, _ = ask("DELETE", path, HOST)
         assert (status, headers["allow"]) == (405, methods)
 

@@ -3,15 +3,11 @@
 import os
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from streamhash.errors import InputError
-
-if TYPE_CHECKING:
-    from streamhash.live import Collection
-    from streamhash.service import Limits
 
 __all__ = ["run", "say_address"]
 
@@ -69,7 +65,7 @@ def run(
     It listens on this machine alone; for any other ADDRESS a token must be set. Ctrl-C or SIGTERM
     ends it: running requests are answered, and all that was acknowledged is stored.
     """
-    from streamhash.service import Tokens, serve
+    from streamhash.service import Limits, Tokens, serve
 
     serve(
         path,
@@ -78,18 +74,18 @@ def run(
         read_only=read_only,
         tokens=Tokens(_token(read_token_file, READ), _token(write_token_file, WRITE)),
         allowed_hosts=allow_host or [],
-        limits=_limits(limit or []),
+        limits=Limits(**_limits(limit or [])),
         started=say_address,
     )
     typer.echo("Stopped.")
 
 
-def say_address(address: str, collection: "Collection") -> None:
+def say_address(address: str, n_items: int) -> None:
     """Tell people where a service is."""
-    typer.echo(f"Serving {len(collection):,} items at {address} (Ctrl-C ends it)")
+    typer.echo(f"Serving {n_items:,} items at {address} (Ctrl-C ends it)")
 
 
-def _limits(changes: list[str]) -> "Limits":
+def _limits(changes: list[str]) -> dict[str, Any]:
     from streamhash.service import Limits
 
     kinds: dict[str, Any] = {field.name: type(field.default) for field in fields(Limits)}
@@ -104,7 +100,7 @@ def _limits(changes: list[str]) -> "Limits":
             raise InputError(
                 f"serve: --limit {change}: pass NAME=NUMBER with a name of {', '.join(kinds)}."
             )
-    return Limits(**values)
+    return values
 
 
 def _token(file: Path | None, variable: str) -> str | None:

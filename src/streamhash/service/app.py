@@ -29,7 +29,7 @@ from streamhash.service import models
 from streamhash.service.batching import Found, SearchBatcher
 from streamhash.service.compare import Comparison
 from streamhash.service.frames import TYPE, pack_frame
-from streamhash.service.guard import Guard, Limits, Tokens, answer_error, overloaded
+from streamhash.service.guard import Guard, Limits, Tokens, answer_error, host_patterns
 from streamhash.service.metrics import Metrics
 from streamhash.service.pictures import picture_shape, png
 from streamhash.threads import single_threaded_blas
@@ -43,10 +43,10 @@ NEIGHBOURS_AT_ONCE = 1_000  # that are written as JSON at once; more of them in 
 REFRESH_SECONDS = 0.25  # that a refresh may take to be answered with its result
 REPORT_SECONDS = 1.0  # that a report is good for, at least; ten times what it takes, if more
 PAGE_TYPES = {
-    ".html": "text/html",
-    ".js": "text/javascript",
-    ".css": "text/css",
-    ".svg": "image/svg+xml",
+    "html": "text/html",
+    "js": "text/javascript",
+    "css": "text/css",
+    "svg": "image/svg+xml",
 }
 
 # ------------------------------------------------------------------------------- the description
@@ -175,13 +175,8 @@ class _Threads:
         """Call in a thread; refuse if too many calls wait already."""
         waiting = self._limiter.statistics().tasks_waiting
         if self._limiter.available_tokens <= 0 and waiting >= self._max_waiting:
-            raise overloaded(f"{self._kind} requests")
+            raise HTTPException(503, f"too many {self._kind} requests at a time; try again.")
         return await to_thread.run_sync(partial(work, *arguments, **named), limiter=self._limiter)
-
-    async def close(self) -> None:
-        """Wait for the calls that run."""
-        for _ in range(int(self._limiter.total_tokens)):
-            await self._limiter.acquire_on_behalf_of(object())
 
 
 class _Service:
@@ -197,22 +192,6 @@ class _Service:
         self._refreshing: asyncio.Task[bool] | None = None
         self._reporting, self._report_until = asyncio.Lock(), 0.0
         self._last_report: tuple[dict[str, Any], dict[str, Any]] = {}, {}
-        self._n_features: int | None = None
-
-    async def close(self) -> None:
-        """Wait for all that runs."""
-        if self._refreshing is not None:
-            await asyncio.wait({self._refreshing})
-        for threads in (self.writes, self.reads, self.heavy):
-            await threads.close()
-        self.searches.close()
-
-    @property
-    def n_features(self) -> int | None:
-        """The length of vectors, as soon as it is known."""
-        if self._n_features is None:
-            self._n_features = self.collection.n_features
-        return self._n_features
 
     async def search(self, body: models.SearchBody, *, metadata: bool) -> Found:
         """Search for vectors, or for those of stored items."""
@@ -223,7 +202,8 @@ class _Service:
         else:
             assert body.vectors is not None  # one of both came
             self.limits.check(len(body.vectors), k, what="vectors")
-            rows = check_vectors(body.vectors, self.n_features, "float32", place="search: vectors")
+            width = self.collection.n_features
+            rows = check_vectors(body.vectors, width, "float32", place="search: vectors")
         if number is not None and number != self.collection.model_number:
             search = self.comparison.search
             return await self.heavy.run(search, number, rows, own, k, metadata=metadata)
@@ -231,15 +211,6 @@ class _Service:
             return await self.searches.search(rows, k, metadata=metadata)
         found = await self.searches.search(rows, k + 1, metadata=metadata)
         return found._replace(answer=found.answer.without(own))
-
-    async def compare(self, body: models.CompareBody) -> dict[str, Any]:
-        """Answer the same queries by two models or methods."""
-        self.limits.check(len(body.queries), body.k, what="queries")
-        rows = None
-        if isinstance(body.queries[0], list):
-            place = "compare: vectors"
-            rows = check_vectors(body.queries, self.n_features, "float32", place=place)
-        return await self.heavy.run(self.comparison.compare, body, rows)
 
     def encode(self, body: models.EncodeBody) -> tuple[int, NDArray[Any]]:
         """Return the number of the model that serves, and its codes."""
@@ -268,7 +239,7 @@ class _Service:
             work = to_thread.run_sync(self.collection.refresh)
             self._refreshing = asyncio.create_task(work)
         elif wait:
-            raise overloaded("refresh requests")
+            raise HTTPException(503, "a refresh is running; try again.")
         timeout = None if wait else REFRESH_SECONDS
         done, _ = await asyncio.wait({self._refreshing}, timeout=timeout)
         return self._refreshing.result() if done else None
@@ -326,7 +297,7 @@ def create_app(
         # Held all the while: to set and restore it for every search, in threads, takes BLAS 6 ms.
         with single_threaded_blas():
             yield
-            await service.close()
+            service.searches.close()
 
     app = FastAPI(
         title="streamhash",
@@ -344,14 +315,7 @@ def create_app(
     _add_items(app, service)
     _add_searches(app, service)
     _add_page(app)
-    return Guard(
-        app,
-        tokens=tokens or Tokens(),
-        host=host,
-        allowed_hosts=allowed_hosts,
-        limits=limits,
-        metrics=metrics,
-    )
+    return Guard(app, tokens or Tokens(), host_patterns(host, allowed_hosts), limits, metrics)
 
 
 def _handle_errors(app: FastAPI) -> None:
@@ -359,15 +323,13 @@ def _handle_errors(app: FastAPI) -> None:
         return answer_error(error)
 
     async def no_method(request: Request, _: Exception) -> Response:
-        """Name an address's methods: of those with this very path, else of those that match."""
-        path = request.url.path
-        routes = [route for route in app.routes if isinstance(route, APIRoute)]
-        chosen = [route for route in routes if route.path == path]
-        chosen = chosen or [route for route in routes if route.path_regex.match(path)]
-        methods = sorted({method for route in chosen for method in route.methods or ()})
-        return answer_error(
-            HTTPException(405, "not by this method.", {"Allow": ", ".join(methods)})
-        )
+        """Name the methods of an address; Starlette would name those of one route alone."""
+        routes = [each for each in app.routes if isinstance(each, APIRoute)]
+        there = [each for each in routes if each.path == request.url.path]
+        there = there or [each for each in routes if each.path_regex.match(request.url.path)]
+        methods = {name for each in there for name in each.methods or ()}
+        allow = {"Allow": ", ".join(sorted(methods))}
+        return answer_error(HTTPException(405, "not by this method.", allow))
 
     for kind in (HTTPException, RequestValidationError, StreamhashError, Exception):
         app.add_exception_handler(kind, answer)
@@ -397,7 +359,7 @@ def _add_reports(app: FastAPI, service: _Service, metrics: Metrics) -> None:
 
     @app.get("/openapi.json", include_in_schema=False)
     async def description() -> Response:
-        return Json(_describe(app, service.n_features))
+        return Json(_describe(app, collection.n_features))
 
     @app.get("/api/status", response_model=models.StatusBody)
     async def status() -> Response:
@@ -519,21 +481,19 @@ def _add_searches(app: FastAPI, service: _Service) -> None:
     @app.post("/api/compare", response_model=models.Comparison, responses=errors)
     async def compare(body: models.CompareBody) -> Response:
         """Answer the same queries by two models or methods, on a sample of the items."""
-        return Json(await service.compare(body))
+        service.limits.check(len(body.queries), body.k, what="queries")
+        return Json(await service.heavy.run(service.comparison.compare, body))
 
 
 def _add_page(app: FastAPI) -> None:
     """Serve the page's files: read once, so what a request names is looked up, never opened."""
-    page = {
-        file.name: (file.read_bytes(), PAGE_TYPES[PurePath(file.name).suffix])
-        for file in files("streamhash.service").joinpath("page").iterdir()
-        if PurePath(file.name).suffix in PAGE_TYPES
-    }
+    folder = files("streamhash.service").joinpath("page")
+    page = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
 
     @app.get("/", include_in_schema=False)
     @app.get("/static/{name:path}", include_in_schema=False)
     async def file(name: str = "index.html") -> Response:
         if name not in page:
             raise HTTPException(404)
-        content, kind = page[name]
-        return Response(content, media_type=kind, headers={"Cache-Control": "no-cache"})
+        kind = PAGE_TYPES[name.rpartition(".")[2]]
+        return Response(page[name], media_type=kind, headers={"Cache-Control": "no-cache"})

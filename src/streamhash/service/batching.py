@@ -35,15 +35,15 @@ class Found(NamedTuple):
 
     def results(self) -> list[list[dict[str, Any]]]:
         """Return the neighbours as plain values."""
-        ids, distances = self.answer.ids().tolist(), self.answer.distances.tolist()
-        labels, keys, known = self.answer.labels(), self.answer.keys.tolist(), self.metadata
+        answer, known = self.answer, self.metadata
+        columns = answer.ids().tolist(), answer.distances.tolist(), answer.labels()
         return [
+            # Labels end where there are no more items, and with them the row.
             [
-                {"id": row[0], "distance": row[1], "label": row[2], "metadata": known.get(row[3])}
-                # Labels end where there are no more items, and with them the row.
-                for row in zip(*rows, strict=False)
+                {"id": id_, "distance": distance, "label": label, "metadata": known.get(key)}
+                for id_, distance, label, key in zip(*row, strict=False)
             ]
-            for rows in zip(ids, distances, labels, keys, strict=True)
+            for row in zip(*columns, answer.keys.tolist(), strict=True)
         ]
 
 

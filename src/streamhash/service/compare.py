@@ -9,10 +9,10 @@ from starlette.exceptions import HTTPException
 
 from streamhash.base import OnlineHasher
 from streamhash.hashers import METHODS
-from streamhash.live import Answer, Collection, Listing
+from streamhash.live import Answer, Collection, Listing, check_vectors
 from streamhash.search import HammingIndex
 from streamhash.service.batching import Found
-from streamhash.service.models import ByMethod, ByModel, CompareBody
+from streamhash.service.models import ByModel, CompareBody
 
 __all__ = ["Comparison"]
 
@@ -65,33 +65,29 @@ class Comparison:
         known = self._collection.metadata(answer.keys) if metadata else {}
         return Found(answer, known, len(sample.keys))
 
-    def compare(self, body: CompareBody, rows: Rows | None) -> dict[str, Any]:
-        """Return what two models or methods find for the same queries."""
-        own = np.empty(0, np.int64)
-        if rows is None:
-            own, rows = self._collection.vectors_of(body.queries)
+    def compare(self, body: CompareBody) -> dict[str, Any]:
+        """Return what two models or methods find for the same queries, vectors or items."""
+        collection, own = self._collection, np.empty(0, np.int64)
+        if isinstance(body.queries[0], list):
+            width = collection.n_features
+            rows = check_vectors(body.queries, width, "float32", place="compare: queries")
+        else:
+            own, rows = collection.vectors_of(body.queries)
         sample = self._draw(own)
         labels = sample.listing.labels_of(own)
         sides, precision = {}, {}
         for name, side in (("left", body.left), ("right", body.right)):
-            sides[name], answer = self._side(side, sample, rows, body.k)
+            if isinstance(side, ByModel):
+                number, method, model = side.model, None, self._model(side.model)
+            else:
+                number, method = 0, side.method
+                model = sample.learn(method, collection.n_bits)
+            answer = sample.search(model, number, rows, body.k)
+            found = Found(answer, collection.metadata(answer.keys))
+            facts = {"model": None if method else number, "method": method}
+            sides[name] = {**facts, "codes": found.codes(), "results": found.results()}
             precision[name] = _precision(answer, labels)
         return {"sample": len(sample.keys), **sides, "precision": precision}
-
-    def _side(
-        self, side: ByModel | ByMethod, sample: _Sample, rows: Rows, k: int
-    ) -> tuple[dict[str, Any], Answer]:
-        number, method = None, None
-        if isinstance(side, ByModel):
-            number = side.model
-            model = self._model(number)
-        else:
-            method = side.method
-            model = sample.learn(method, self._collection.n_bits)
-        answer = sample.search(model, number or 0, rows, k)
-        found = Found(answer, self._collection.metadata(answer.keys))
-        facts = {"model": number, "method": method}
-        return {**facts, "codes": found.codes(), "results": found.results()}, answer
 
     def _draw(self, without: Integers | None) -> _Sample:
         """Draw items, always the same of the same; those with the keys ``without`` are left out."""

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamhash.errors import InputError, StreamhashError
 from streamhash.service.metrics import Metrics
 
-__all__ = ["LOOPBACK", "Guard", "Limits", "Tokens", "answer_error", "overloaded"]
+__all__ = ["Guard", "Limits", "Tokens", "answer_error", "host_patterns"]
 
 logger = logging.getLogger(__name__)
 
@@ -93,16 +93,13 @@ class Limits:
 
     def check(self, n: int, k: int = 0, *, what: str = "ids") -> None:
         """Refuse a request for more than one may ask for: ``n`` of something, ``k`` neighbours."""
-        if k > self.k:
-            raise HTTPException(413, f"k={k} is too many; ask for at most {self.k}.")
-        if n > self.vectors:
-            raise HTTPException(413, f"{n} {what} came; send at most {self.vectors} in a request.")
-        if n * k > self.answers:
-            raise HTTPException(
-                413,
-                f"{n} queries with k={k} are too many answers; ask for at most {self.answers} in "
-                "a request.",
-            )
+        for given, most, text in (
+            (k, self.k, f"k={k}"),
+            (n, self.vectors, f"{n} {what}"),
+            (n * k, self.answers, f"{n} queries with k={k}, {n * k} answers"),
+        ):
+            if given > most:
+                raise HTTPException(413, f"{text}: too much for a request; at most {most}.")
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,9 +114,7 @@ class Tokens:
 
     def __post_init__(self) -> None:
         for name, token in (("read", self.read), ("write", self.write)):
-            if token is None:
-                continue
-            if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
+            if token is not None and not _is_usable(token):
                 raise InputError(
                     f"the {name} token is too short or has strange characters; make one of at "
                     f"least {SHORTEST_TOKEN} letters and digits: python -c 'import secrets; "
@@ -148,13 +143,12 @@ class Tokens:
             raise HTTPException(403, "this token only reads; writing needs the write token.")
 
 
+def _is_usable(token: str) -> bool:
+    return len(token) >= SHORTEST_TOKEN and token.isascii() and token.isprintable()
+
+
 def _same(given: bytes, token: str | None) -> bool:
     return hmac.compare_digest(given, (token or "").encode()) and token is not None
-
-
-def overloaded(what: str) -> HTTPException:
-    """Return the answer when there is too much to do: come back in a second."""
-    return HTTPException(503, f"too many {what} at a time; try again.")
 
 
 def answer_error(error: Exception) -> Response:
@@ -192,32 +186,29 @@ def _explain(errors: Any) -> str:
     return f"{'.'.join(parts) or first['loc'][0]}: {str(reason).rstrip('.')}{more}."[:500]
 
 
-class Guard:
-    """Middleware: host, token and size of a request; headers and measures of an answer.
+def host_patterns(host: str, allowed_hosts: Iterable[str]) -> list[str]:
+    """Return the hosts that requests may be meant for, as Starlette takes them.
 
-    On loopback only its own names are taken for its host, else a page of any site could reach the
-    service by a name that its owner lets point to 127.0.0.1 (DNS rebinding).
+    On loopback only its own names are taken, else a page of any site could reach the service by a
+    name that its owner lets point to 127.0.0.1 (DNS rebinding).
     """
+    names = [*allowed_hosts]
+    if host in LOOPBACK:
+        names += LOOPBACK
+    elif names:
+        names.append(host)
+    return [f"[{name}]" if ":" in name else name for name in names] or ["*"]
+
+
+class Guard:
+    """Middleware: host, token and size of a request; headers and measures of an answer."""
 
     def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        tokens: Tokens,
-        host: str,
-        allowed_hosts: Iterable[str],
-        limits: Limits,
-        metrics: Metrics,
+        self, app: ASGIApp, tokens: Tokens, hosts: list[str], limits: Limits, metrics: Metrics
     ) -> None:
         self._app, self._tokens, self._limits, self._metrics = app, tokens, limits, metrics
         self._bodies, self._running = _Bodies(limits), 0
-        names = [*allowed_hosts]
-        if host in LOOPBACK:
-            names += LOOPBACK
-        elif names:
-            names.append(host)
-        patterns = [f"[{name}]" if ":" in name else name for name in names] or ["*"]
-        self._check_host = TrustedHostMiddleware(_accept, patterns, www_redirect=False)
+        self._check_host = TrustedHostMiddleware(_accept, hosts, www_redirect=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request pass, or answer it here."""
@@ -258,7 +249,7 @@ class Guard:
     def _check(self, scope: Scope) -> None:
         headers, path = Headers(scope=scope), scope["path"]
         if self._running > self._limits.requests and path not in WHEN_OVERLOADED:
-            raise overloaded("requests")
+            raise HTTPException(503, "too many requests at a time; try again.")
         self._tokens.check(scope["method"], path, headers)
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self._limits.body:
@@ -300,7 +291,7 @@ class _Bodies:
             if size + n > limits.body:
                 raise _too_large(limits)
             if self._bytes + n > limits.bodies:
-                raise overloaded("large bodies")
+                raise HTTPException(503, "too many large bodies at a time; try again.")
             size, self._bytes = size + n, self._bytes + n
             return message
 

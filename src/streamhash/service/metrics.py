@@ -52,29 +52,19 @@ class _CollectionMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the measures of now."""
-        collection, searches = self._collection, self._searches
-        history = collection.history()
-        counters = {
-            "search_batches": ("Batches searched.", searches.n_batches),
-            "search_queries": ("Queries searched in them.", searches.n_queries),
-            "refreshes": ("Models that have come to serve.", len(history.refreshes)),
-            "drifts": ("Alarms of drift.", len(history.drifts)),
-        }
-        gauges: dict[str, tuple[str, float]] = {
-            "items": ("Items stored.", len(collection)),
-            "serving_model": ("Number of the model that serves.", collection.model_number),
-            "writable": ("Whether writes are taken.", int(not collection.read_only)),
-        }
-        if history.series:
-            gauges["prequential_precision"] = (
-                "Share of right neighbours of recent labelled items, before they were learned.",
-                history.series[-1]["precision"],
-            )
-        for name, (text, value) in counters.items():
-            yield CounterMetricFamily(f"streamhash_{name}", text, value)
-        for name, (text, number) in gauges.items():
-            yield GaugeMetricFamily(f"streamhash_{name}", text, number)
-
-    def describe(self) -> list[Metric]:
-        """Say nothing beforehand: the collection may not be ready."""
-        return []
+        collection, history = self._collection, self._collection.history()
+        for name, text, n in (
+            ("search_batches", "Batches searched.", self._searches.n_batches),
+            ("search_queries", "Queries searched in them.", self._searches.n_queries),
+            ("refreshes", "Models that have come to serve.", len(history.refreshes)),
+            ("drifts", "Alarms of drift.", len(history.drifts)),
+        ):
+            yield CounterMetricFamily(f"streamhash_{name}", text, n)
+        recent = "Share of right neighbours of recent labelled items, before they were learned."
+        for name, text, value in (
+            ("items", "Items stored.", len(collection)),
+            ("serving_model", "Number of the model that serves.", collection.model_number),
+            ("writable", "Whether writes are taken.", int(not collection.read_only)),
+            *(("prequential_precision", recent, at["precision"]) for at in history.series[-1:]),
+        ):
+            yield GaugeMetricFamily(f"streamhash_{name}", text, value)

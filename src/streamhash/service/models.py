@@ -1,18 +1,10 @@
 """What requests and answers look like; FastAPI writes the OpenAPI description from these."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WrapValidator, model_validator
 
 from streamhash.service.frames import read_array, unpack_frame
 
@@ -24,19 +16,20 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _array_or_lists(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+def _array_or_lists(value: Any, check: Callable[[Any], Any]) -> Any:
     """Let vectors of a raw body pass as they are."""
     return value if isinstance(value, np.ndarray) else check(value)
 
 
 Number = Annotated[int, Field(ge=0, lt=TOO_LARGE), BeforeValidator(_whole)]
-Text = Annotated[str, StringConstraints(max_length=1000)]
+Text = Annotated[str, Field(max_length=1000)]
 Id = Number | Text
 Label = Annotated[int, Field(gt=-TOO_LARGE, lt=TOO_LARGE), BeforeValidator(_whole)] | Text
 Vector = Annotated[list[float], Field(min_length=1, title="Vector")]
 Lists = Annotated[list[Vector], Field(min_length=1)]
 Vectors = Annotated[Lists, WrapValidator(_array_or_lists)]
-Ids = Annotated[list[Id], Field(min_length=1)]
+Ids = Annotated[list[Id], Field(min_length=1, examples=[[0]])]
+Labels = Annotated[list[Label | None], Field(examples=[[1]])]
 K = Annotated[int, Field(ge=1, lt=TOO_LARGE), BeforeValidator(_whole)]
 
 
@@ -71,10 +64,7 @@ class SearchBody(VectorBody):
     """Vectors, or ids of items, whose neighbours are asked for."""
 
     model_config = ConfigDict(
-        json_schema_extra={
-            "oneOf": [_either("vectors", "ids"), _either("ids", "vectors")],
-            "examples": [{"ids": [0], "k": 3, "metadata": False}],
-        }
+        json_schema_extra={"oneOf": [_either("vectors", "ids"), _either("ids", "vectors")]}
     )
 
     vectors: Vectors | None = None
@@ -101,7 +91,7 @@ class AddBody(VectorBody):
 
     vectors: Vectors
     ids: Ids | None = Field(None, description="One an item; null numbers them on.")
-    labels: list[Label | None] | None = Field(None, description="One an item, null for none.")
+    labels: Labels | None = Field(None, description="One an item, null for none.")
     metadata: list[dict[str, Any] | None] | None = Field(None, description="One an item.")
     existing: Literal["refuse", "skip", "replace"] = Field(
         "refuse", description="What to do with ids that are there."
@@ -111,16 +101,12 @@ class AddBody(VectorBody):
 class LabelBody(_Body):
     """Labels of items that are there."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [0], "labels": [1]}]})
-
     ids: Ids
-    labels: list[Label | None]
+    labels: Labels
 
 
 class IdsBody(_Body):
     """Items by their ids."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [0]}]})
 
     ids: Ids
 
@@ -134,23 +120,17 @@ class RefreshBody(_Body):
 class ByModel(_Body):
     """A model that serves or has served."""
 
-    model: Number
+    model: Number = Field(examples=[1])
 
 
 class ByMethod(_Body):
     """A method, learned from the labelled items of the sample."""
 
-    method: str = Field(description="A name that `streamhash methods` lists.")
+    method: str = Field(description="A name that `streamhash methods` lists.", examples=["lsh"])
 
 
 class CompareBody(_Body):
     """The same queries by two models or methods."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"queries": [0], "k": 5, "left": {"model": 1}, "right": {"method": "lsh"}}]
-        }
-    )
 
     queries: Ids | Lists
     k: K = 10
@@ -198,20 +178,15 @@ class Side(BaseModel):
     results: list[list[Neighbour]]
 
 
-class Precision(BaseModel):
-    """Share of neighbours that have their query's label."""
-
-    left: float | None
-    right: float | None
-
-
 class Comparison(BaseModel):
     """Both sides."""
 
     sample: int
     left: Side
     right: Side
-    precision: Precision
+    precision: dict[Literal["left", "right"], float | None] = Field(
+        description="Share of neighbours that have their query's label."
+    )
 
 
 class ShortItem(BaseModel):

@@ -35,7 +35,7 @@ def serve(
     tokens: Tokens | None = None,
     allowed_hosts: Iterable[str] = (),
     limits: Limits | None = None,
-    started: Callable[[str, Collection], None] | None = None,
+    started: Callable[[str, int], None] | None = None,
 ) -> None:
     """Serve a collection over HTTP until SIGTERM or Ctrl-C.
 
@@ -57,7 +57,7 @@ def serve(
         Other names that it goes by, behind a proxy.
     limits : Limits
     started : function
-        Called with the service's address and the collection when it answers.
+        Called with the service's address and the number of items when it answers.
     """
     tokens, limits = tokens or Tokens(), limits or Limits()
     if host not in LOOPBACK and not tokens:
@@ -90,7 +90,7 @@ def serve(
         )
         return_freed_memory()
         with _quiet_signals():
-            _Server(config, lambda: started and started(address, items)).run([listening])
+            _Server(config, lambda: started and started(address, len(items))).run([listening])
 
 
 class _Server(uvicorn.Server):
