@@ -240,8 +240,8 @@ def main() -> None:
         for n_bits in (64, 128):
             items, queries = make(n_items, n_bits)
             limit = limits(items)
-            told = ", ".join(f"{name} {rate / 1e9:.2f} G" for name, rate in limit.items())
-            print(f"\n{n_items:,} codes of {n_bits} bits; limits, codes/s: {told}")
+            shown = ", ".join(f"{name} {rate / 1e9:.2f} G" for name, rate in limit.items())
+            print(f"\n{n_items:,} codes of {n_bits} bits; limits, codes/s: {shown}")
             searches = {
                 name: peer[0](items, n_bits)
                 for name, peer in installed.items()

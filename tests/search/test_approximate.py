@@ -117,7 +117,7 @@ def test_it_is_stale_after_any_change_until_refreshed(change):
     change(index)
     assert near.is_stale
     for old, now in zip(before, near.search(codes, 3), strict=True):
-        np.testing.assert_array_equal(old, now)  # as it was built, until told
+        np.testing.assert_array_equal(old, now)  # as it was built, until it is refreshed
     assert near.refresh()
     assert not near.is_stale
     assert len(near) == len(index)

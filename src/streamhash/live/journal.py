@@ -55,12 +55,12 @@ from streamhash.errors import (
     FileError,
     InputError,
     InUseError,
-    MissingPartError,
     NotFoundError,
     ReadOnlyError,
     StreamhashError,
 )
 from streamhash.live.locks import ReaderLease, WriterLock, oldest_lease
+from streamhash.optional import import_optional
 
 if TYPE_CHECKING:
     import lance
@@ -989,13 +989,7 @@ def _fragment_rows(schema: "pa.Schema") -> int:
 
 def _lance() -> Any:
     """Return Lance, or say how to get it."""
-    try:
-        import lance
-    except ImportError as error:
-        raise MissingPartError(
-            'a collection needs Lance: pip install "streamhash[live]".'
-        ) from error
-    return lance
+    return import_optional("lance", extra="live", place="a collection")
 
 
 def _pyarrow() -> Any:

@@ -26,8 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.codes import Codes, code_bytes
-from streamhash.errors import GoneError, InputError, MissingPartError, UnreachableError
+from streamhash.errors import GoneError, InputError, UnreachableError
 from streamhash.live.backends.memory import Keys, Read
+from streamhash.optional import import_optional
 
 __all__ = ["MilvusAddress", "MilvusBackend", "Server", "Table"]
 
@@ -590,12 +591,7 @@ def _short(error: BaseException) -> str:
 
 
 def _pymilvus() -> Any:
-    try:
-        import pymilvus
-    except ImportError as error:
-        raise MissingPartError(
-            'Milvus as a backend needs its client: pip install "streamhash[milvus]".'
-        ) from error
+    pymilvus = import_optional("pymilvus", extra="milvus", place="Milvus as a backend")
     log = logging.getLogger("pymilvus")
     if log.level < logging.CRITICAL:
         log.setLevel(logging.CRITICAL)  # it prints tracebacks of what is raised here
