@@ -4,7 +4,7 @@ A method is one class with three verbs, and holds only its mathematics:
 
     _start(X, y)    the first stage has come: set up what is learned (W_ and the like)
     _learn(X, y)    learn from one stage
-    _project(X)     the real values whose signs are the bits
+    _project(X)     the real values whose signs are the bits: X W_, if not said otherwise
 
 Its parameters are one line each (``parameters.py``). If its features should be centred or mapped
 first, ``_feature_parts`` names the parts (``features.py``), and X above holds prepared rows.
@@ -307,7 +307,8 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
         raise NotImplementedError
 
     def _project(self, X: Matrix) -> Matrix:
-        raise NotImplementedError
+        """Return the projections (n, k) of rows; by default those on the columns of ``W_``."""
+        return np.asarray(X @ self.W_)
 
     # ------------------------------------------------------------------------------------------
 

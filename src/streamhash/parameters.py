@@ -40,11 +40,11 @@ class Rule:
     (False, 'None or an even number')
     """
 
-    def __init__(self, words: str, allows: Callable[[Any], bool]) -> None:
-        self.words, self.allows = words, allows
+    def __init__(self, text: str, allows: Callable[[Any], bool]) -> None:
+        self.text, self.allows = text, allows
 
     def __str__(self) -> str:
-        return self.words
+        return self.text
 
 
 class Whole(Rule):
@@ -67,13 +67,13 @@ class Number(Rule):
         self, *, above: float = -math.inf, at_least: float = -math.inf, at_most: float = math.inf
     ) -> None:
         upper = "up" if at_most == math.inf else f"to {at_most:g}"
-        words = "a number"
+        text = "a number"
         if above > -math.inf:
-            words = f"a number greater than {above:g}"
+            text = f"a number greater than {above:g}"
         elif at_least > -math.inf:
-            words = f"a number from {at_least:g} {upper}"
+            text = f"a number from {at_least:g} {upper}"
         super().__init__(
-            words,
+            text,
             lambda value: (
                 _is_number(value, Real)
                 and math.isfinite(value)

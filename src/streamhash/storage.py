@@ -83,9 +83,9 @@ def to_bytes(kind: str, header: Mapping[str, Any], arrays: Arrays) -> bytes:
 def _write_archive(file: IO[bytes], kind: str, header: Mapping[str, Any], arrays: Arrays) -> None:
     top = {"streamhash": kind, "version": FORMAT_VERSION, "written_by": streamhash.__version__}
     # In one line: with indents json would be written by Python itself, five times as slowly.
-    words = json.dumps({**top, **header}).encode()
+    text = json.dumps({**top, **header}).encode()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(zipfile.ZipInfo("header.json", _EPOCH), words)
+        archive.writestr(zipfile.ZipInfo("header.json", _EPOCH), text)
         for name, array in arrays.items():
             _write_array(archive, file.tell(), f"{name}.npy", np.asarray(array))
 

@@ -94,7 +94,7 @@ def test_the_hasher_takes_these_steps():
     model = AdaptHash.published("mnist", n_bits=8, random_state=0).fit(X, y)
     start = random_directions(12, 8, new_generator(0))
     np.testing.assert_allclose(model.W_, steps(X, y, start, 0.8, 0.01, 0.2), atol=1e-3)
-    assert model.scale_ is None
+    assert model.parts_ == []
     assert len(model.queue_.row_) == 1
     np.testing.assert_allclose(model.project(X), X @ model.W_, atol=1e-6)
 

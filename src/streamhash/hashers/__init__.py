@@ -1,4 +1,8 @@
-"""The methods: one file each, named after the method."""
+"""The methods: one file each, named after the method; ``published.toml`` holds their settings."""
+
+import tomllib
+from importlib.resources import files
+from typing import Any
 
 from streamhash.base import OnlineHasher
 from streamhash.hashers.adapthash import AdaptHash as AdaptHash
@@ -19,3 +23,18 @@ from streamhash.hashers.sketchhash import SketchHash as SketchHash
 # labels, those that learn from features alone, and the floor.
 LISTED = (SDOH, BSODH, HMOH, HCOH, MIHash, OSH, AdaptHash, OKH, FROSH, SketchHash, ITQ, PCAH, LSH)
 METHODS: dict[str, type[OnlineHasher]] = {method.__name__.lower(): method for method in LISTED}
+
+
+def _published(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return settings by data set, from a table with shared values and one table a data set."""
+    shared = {name: value for name, value in values.items() if not isinstance(value, dict)}
+    return {
+        data: {k: None if v == "none" else v for k, v in {**shared, **own}.items()}
+        for data, own in values.items()
+        if isinstance(own, dict)
+    }
+
+
+_SETTINGS = tomllib.loads(files(__name__).joinpath("published.toml").read_text(encoding="utf-8"))
+for _name, _values in _SETTINGS.items():
+    METHODS[_name].settings = _published(_values)

@@ -2,15 +2,11 @@
 
 from typing import Any
 
-import numpy as np
-
 from streamhash.base import Matrix, new_generator, random_directions
 from streamhash.features import NormalizedHasher
 from streamhash.hashers._pairs import PairQueue
 from streamhash.kernels.learning.pairwise_steps import learn_adaptive_pairs
 from streamhash.parameters import Choice, Number, Span, Values, Whole, parameter
-
-__all__ = ["AdaptHash"]
 
 
 class AdaptHash(NormalizedHasher):
@@ -53,8 +49,8 @@ class AdaptHash(NormalizedHasher):
     ----------
     W_ : array (d, k)
         The hash functions, as columns of unit length.
-    scale_ : CenterScale or None
-        The running mean.
+    parts_ : list
+        What prepares the features: the running mean and unit length, if ``normalize``.
     queue_ : PairQueue
         The normalised row that waits for its pair, if any.
     n_updates_ : int
@@ -102,21 +98,6 @@ class AdaptHash(NormalizedHasher):
     reference = "Cakir and Sclaroff, ICCV 2015"
     year = 2015
     one_by_one = True
-    # Values of the comparison's programs.
-    settings = {  # noqa: RUF012
-        data: {
-            "learning_rate": learning_rate,
-            "scale_step": False,
-            "margin": alpha,
-            "spread": 0.01,
-            "normalize": False,
-        }
-        for data, alpha, learning_rate in (
-            ("cifar10", 0.9, 0.1),
-            ("mnist", 0.8, 0.2),
-            ("places205", 0.9, 0.1),
-        )
-    }
 
     batch_size: int = parameter(Whole(1), default=64)
     learning_rate: float = parameter(Number(above=0), default=6.4, search=Span(0.2, 40))
@@ -144,6 +125,3 @@ class AdaptHash(NormalizedHasher):
             spread=self.spread,
         )
         self.n_updates_ += n_active
-
-    def _project(self, X: Matrix) -> Matrix:
-        return np.asarray(X @ self.W_)

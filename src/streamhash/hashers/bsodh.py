@@ -12,8 +12,6 @@ from streamhash.features import NormalizedHasher
 from streamhash.kernels.learning.bit_updates import SLACK, update_bits
 from streamhash.parameters import Choice, Maybe, Number, Rule, Span, Values, Whole, parameter
 
-__all__ = ["BSODH"]
-
 Codes = NDArray[np.int8]  # of -1 and +1
 Numbers = NDArray[np.float64]
 STEPS = ("new_codes", "old_codes", "weights")
@@ -89,8 +87,8 @@ class BSODH(NormalizedHasher):
     feature_gram_, feature_sums_, cross_ : arrays (d, d), (C, d) and (d, k), or None
         The same of the features, their sums a class, and features, transposed, times codes; None
         with ``regression="stage"``.
-    scale_ : CenterScale
-        The running mean, if ``normalize``.
+    parts_ : list
+        What prepares the features: the running mean and unit length, if ``normalize``.
 
     Notes
     -----
@@ -128,24 +126,6 @@ class BSODH(NormalizedHasher):
 
     reference = "Lin et al., AAAI 2019"
     year = 2019
-    # Comments of the authors' program.
-    settings = {  # noqa: RUF012
-        data: {
-            "batch_size": batch_size,
-            "ridge": ridge,
-            "fit_weight": fit_weight,
-            "similar_weight": similar_weight,
-            "dissimilar_weight": dissimilar_weight,
-            "absent_classes": "released",
-            "regression": "stage",
-            "normalize": False,
-        }
-        for data, batch_size, ridge, fit_weight, similar_weight, dissimilar_weight in (
-            ("cifar10", 2000, 0.6, 0.5, 1.2, 0.2),
-            ("mnist", 2000, 0.3, 0.5, 1.2, 0.2),
-            ("places205", 10000, 0.9, 0.8, 1.0, 0.0),
-        )
-    }
 
     ridge: float = parameter(Number(above=0), default=0.3, search=Span(0.01, 10))
     fit_weight: float = parameter(Number(above=0), default=0.5, search=Span(0.05, 5))
@@ -240,9 +220,6 @@ class BSODH(NormalizedHasher):
         ridged = A + np.float32(self.ridge / self.fit_weight) * np.eye(len(A), dtype=np.float32)
         W: Matrix = linalg.solve(ridged, B.astype(np.float32), assume_a="pos", check_finite=False)
         return W
-
-    def _project(self, X: Matrix) -> Matrix:
-        return X @ self.W_
 
 
 def _sign(values: NDArray[Any]) -> Codes:

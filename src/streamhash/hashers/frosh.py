@@ -6,11 +6,7 @@ from streamhash.hashers._sketch import (
     FastFrequentDirections,
     FrequentDirections,
 )
-from streamhash.hashers.sketchhash import SketchHash
 from streamhash.parameters import Choice, Maybe, Rule, Values, Whole, parameter
-
-__all__ = ["FROSH"]
-
 
 POWER_OF_TWO = Rule(
     "a power of two from 1 up",
@@ -106,10 +102,6 @@ class FROSH(PrincipalHasher):
 
     reference = "Chen et al., UAI 2017"
     year = 2017
-    # Its own were never published: these are SketchHash's.
-    settings = {  # noqa: RUF012
-        data: {**values, "guides": 0} for data, values in SketchHash.settings.items()
-    }
 
     chunk_size: int | None = parameter(Maybe(POWER_OF_TWO), default=None)
     rotation: str = parameter(

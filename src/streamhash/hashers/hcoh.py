@@ -2,16 +2,12 @@
 
 from typing import Any
 
-import numpy as np
-
 from streamhash.base import Matrix, new_generator, random_directions
 from streamhash.classes import ClassTable
 from streamhash.features import NormalizedHasher
 from streamhash.hashers._codebook import Codebook
 from streamhash.kernels.learning.sequential import learn_one_by_one
 from streamhash.parameters import Number, Span, Whole, parameter
-
-__all__ = ["HCOH"]
 
 
 class HCOH(NormalizedHasher):
@@ -50,8 +46,8 @@ class HCOH(NormalizedHasher):
         The targets (classes, k), in the order in which classes came.
     table_ : ClassTable
         The classes in that order.
-    scale_ : CenterScale or None
-        The running mean.
+    parts_ : list
+        What prepares the features: the running mean and unit length, if ``normalize``.
     random_ : Generator
         The source of further targets.
     n_stages_, n_samples_seen_ : int
@@ -90,15 +86,6 @@ class HCOH(NormalizedHasher):
     reference = "Lin et al., ACM MM 2018"
     year = 2018
     one_by_one = True
-    # Values of the authors' program.
-    settings = {  # noqa: RUF012
-        data: {"learning_rate": learning_rate, "n_classes": n_classes, "normalize": False}
-        for data, learning_rate, n_classes in (
-            ("cifar10", 0.2, 10),
-            ("mnist", 0.2, 10),
-            ("places205", 0.1, 205),
-        )
-    }
 
     batch_size: int = parameter(Whole(1), default=64)
     learning_rate: float = parameter(Number(above=0), default=0.2, search=Span(0.02, 2))
@@ -114,6 +101,3 @@ class HCOH(NormalizedHasher):
         T = self.codebook_.targets(self.table_.number(y), self.random_)  # (n, k)
         # For each x: W ← W − η x ((f − t) ∘ (1 − f ∘ f))ᵀ, f = tanh(Wᵀx): gradient of ½ ‖f − t‖²
         self.W_, _ = learn_one_by_one(X, self.W_, T, "regression", self.learning_rate)
-
-    def _project(self, X: Matrix) -> Matrix:
-        return np.asarray(X @ self.W_)

@@ -12,8 +12,6 @@ from streamhash.hashers._codebook import Codebook
 from streamhash.kernels.learning.sequential import learn_one_by_one
 from streamhash.parameters import Choice, Maybe, Number, Span, Values, Whole, parameter
 
-__all__ = ["HMOH"]
-
 
 class HMOH(NormalizedHasher):
     """Hadamard matrix guided online hashing.
@@ -121,21 +119,6 @@ class HMOH(NormalizedHasher):
     year = 2020
     one_by_one = True
     published_features = "raw"
-    # Values of the authors' program.
-    settings = {  # noqa: RUF012
-        data: {
-            "n_anchors": n_anchors,
-            "divisor": divisor,
-            "rows": "natural",
-            "n_classes": n_classes,
-            "normalize": False,
-        }
-        for data, n_anchors, divisor, n_classes in (
-            ("cifar10", None, 6.0, 10),
-            ("mnist", 300, 6.0, 10),
-            ("places205", 800, 10.0, 205),
-        )
-    }
 
     batch_size: int = parameter(Whole(1), default=64)
     n_anchors: int | None = parameter(Maybe(Whole(1)), default=1000, search=Values(None, 300, 1000))

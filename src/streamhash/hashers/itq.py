@@ -9,8 +9,6 @@ from streamhash.hashers._principal import PrincipalHasher
 from streamhash.hashers._sketch import Doubles, polar
 from streamhash.parameters import Values, Whole, parameter
 
-__all__ = ["ITQ"]
-
 
 class ITQ(PrincipalHasher):
     """Iterative quantization, online: principal directions, rotated towards the corners of a cube.
@@ -95,9 +93,6 @@ class ITQ(PrincipalHasher):
 
     reference = "Gong and Lazebnik, CVPR 2011"
     year = 2011
-    settings = {  # noqa: RUF012
-        data: {"normalize": False} for data in ("cifar10", "mnist", "places205")
-    }
 
     batch_size: int = parameter(Whole(1), default=200, search=Values(100, 200, 500))
     sample_size: int = parameter(Whole(1), default=2000, search=Values(1000, 2000, 5000))

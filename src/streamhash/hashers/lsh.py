@@ -6,8 +6,6 @@ from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator, ran
 from streamhash.features import CenterScale
 from streamhash.parameters import Choice, parameter
 
-__all__ = ["LSH"]
-
 
 class LSH(OnlineHasher):
     """Locality-sensitive hashing by random hyperplanes (Charikar, STOC 2002).
@@ -34,8 +32,8 @@ class LSH(OnlineHasher):
     ----------
     W_ : array (d, k)
         The hyperplanes' normals, of unit length.
-    scale_ : CenterScale
-        The running centre.
+    parts_ : list
+        What prepares the features: the running centre, if ``center``.
 
     Examples
     --------
@@ -50,7 +48,6 @@ class LSH(OnlineHasher):
     multi_label = True
     reference = "Charikar, STOC 2002"
     year = 2002
-    settings = {name: {"center": False} for name in ("cifar10", "mnist", "places205")}  # noqa: RUF012
 
     center: bool = parameter(Choice(True, False), default=True)
 
@@ -62,6 +59,3 @@ class LSH(OnlineHasher):
 
     def _learn(self, X: Matrix, y: Any) -> None:
         pass  # only the running centre is learned, and the base has done that
-
-    def _project(self, X: Matrix) -> Matrix:
-        return X @ self.W_

@@ -12,8 +12,6 @@ from streamhash.labels import check_labels, neighbours
 from streamhash.parameters import Choice, Number, Span, Values, Whole, parameter
 from streamhash.reservoir import Reservoir
 
-__all__ = ["MIHash"]
-
 
 class MIHash(NormalizedHasher):
     """Online hashing with mutual information (Cakir, He, Bargal and Sclaroff, ICCV 2017).
@@ -64,8 +62,8 @@ class MIHash(NormalizedHasher):
         The sample, its features as they came.
     information_ : float
         Mutual information, in bits, of the last instance before its step; NaN before any.
-    scale_ : CenterScale
-        The running mean, if ``normalize``.
+    parts_ : list
+        What prepares the features: the running mean and unit length, if ``normalize``.
 
     Notes
     -----
@@ -106,18 +104,6 @@ class MIHash(NormalizedHasher):
     multi_label = True
     reference = "Cakir et al., ICCV 2017"
     year = 2017
-    # The third author of SDOH's commands.
-    settings = {  # noqa: RUF012
-        data: {
-            "reservoir_size": reservoir_size,
-            "sharpness": 10.0,
-            "n_bins": 64,
-            "learning_rate": 1.0,
-            "gradient": "released",
-            "normalize": False,
-        }
-        for data, reservoir_size in (("cifar10", 1000), ("mnist", 1000), ("places205", 5000))
-    }
 
     batch_size: int = parameter(Whole(1), default=64)
     learning_rate: float = parameter(Number(above=0), default=1.0, search=Span(0.1, 10))
@@ -183,6 +169,3 @@ class MIHash(NormalizedHasher):
         )
         self.W_ = self.W_ - X.T @ G  # (d, k)  all steps of the stage
         self.information_ = information
-
-    def _project(self, X: Matrix) -> Matrix:
-        return X @ self.W_

@@ -11,8 +11,6 @@ from streamhash.hashers._pairs import PairQueue
 from streamhash.kernels.learning.pairwise_steps import learn_passive_pairs
 from streamhash.parameters import Choice, Maybe, Number, Rule, Span, Values, Whole, parameter
 
-__all__ = ["OKH"]
-
 BANDWIDTHS = ("mean", "released", "demo")
 
 
@@ -152,22 +150,6 @@ class OKH(NormalizedHasher):
     year = 2013
     one_by_one = True
 
-    # Values of the comparison's programs.
-    settings = {  # noqa: RUF012
-        data: {
-            "aggressiveness": C,
-            "margin": alpha,
-            "n_anchors": 300,
-            "bandwidth": "released",
-            "normalize": False,
-        }
-        for data, C, alpha in (
-            ("cifar10", 0.001, 0.3),
-            ("mnist", 0.001, 0.3),
-            ("places205", 0.0001, 0.7),
-        )
-    }
-
     batch_size: int = parameter(Whole(1), default=64)
     n_anchors: int = parameter(Whole(1), default=300, search=Values(300, 1000))
     anchors: NDArray[Any] | None = parameter(Maybe(GIVEN_ANCHORS), default=None)
@@ -202,6 +184,3 @@ class OKH(NormalizedHasher):
             self.W_, Z, similar, cap=self.aggressiveness, margin=self.margin
         )
         self.n_updates_ += n_active
-
-    def _project(self, X: Matrix) -> Matrix:
-        return np.asarray(X @ self.W_)

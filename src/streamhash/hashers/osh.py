@@ -11,8 +11,6 @@ from streamhash.hashers._codebook import Codebook
 from streamhash.kernels.learning.sequential import learn_one_by_one
 from streamhash.parameters import Choice, Number, Span, Values, Whole, parameter
 
-__all__ = ["OSH"]
-
 
 class OSH(NormalizedHasher):
     """Online supervised hashing with error-correcting output codes.
@@ -57,8 +55,8 @@ class OSH(NormalizedHasher):
         The codewords (classes, k), in the order in which classes came.
     table_ : ClassTable
         The classes in that order; with a matrix of labels, its columns.
-    scale_ : CenterScale or None
-        The running mean.
+    parts_ : list
+        What prepares the features: the running mean and unit length, if ``normalize``.
     random_ : Generator
         The source of further codewords.
     n_stages_, n_samples_seen_ : int
@@ -104,16 +102,6 @@ class OSH(NormalizedHasher):
     reference = "Cakir and Sclaroff, ICIP 2015"
     year = 2015
     one_by_one = True
-    # Values of the authors' program, the state kept.
-    settings = {  # noqa: RUF012
-        data: {
-            "learning_rate": 0.1,
-            "loss": "boosting",
-            "codewords": "random",
-            "normalize": False,
-        }
-        for data in ("cifar10", "mnist", "places205")
-    }
 
     batch_size: int = parameter(Whole(1), default=64)
     learning_rate: float = parameter(Number(above=0), default=0.1, search=Span(0.005, 1))
@@ -142,6 +130,3 @@ class OSH(NormalizedHasher):
             numbers = places.astype(np.int32)
         T = self.codebook_.targets(numbers, self.random_)  # (n, k)
         self.W_, _ = learn_one_by_one(X, self.W_, T, self.loss, self.learning_rate)
-
-    def _project(self, X: Matrix) -> Matrix:
-        return np.asarray(X @ self.W_)

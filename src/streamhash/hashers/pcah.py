@@ -5,8 +5,6 @@ import numpy as np
 from streamhash.hashers._principal import PrincipalHasher
 from streamhash.hashers._sketch import Doubles
 
-__all__ = ["PCAH"]
-
 
 class PCAH(PrincipalHasher):
     """Principal component hashing, online: the sign along each of the first k directions.
@@ -67,9 +65,6 @@ class PCAH(PrincipalHasher):
 
     reference = "Wang et al., CVPR 2010"
     year = 2010
-    settings = {  # noqa: RUF012
-        data: {"normalize": False} for data in ("cifar10", "mnist", "places205")
-    }
 
     def _turn(self, V: Doubles) -> Doubles:
         p = V.shape[1]

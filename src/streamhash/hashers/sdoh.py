@@ -11,8 +11,6 @@ from streamhash.kernels.learning.pairs import PairRule, count_similar, pair_grad
 from streamhash.labels import group
 from streamhash.parameters import Choice, Maybe, Number, Span, Values, Whole, parameter
 
-__all__ = ["SDOH"]
-
 log = logging.getLogger("streamhash.hashers")
 
 
@@ -129,28 +127,6 @@ class SDOH(NormalizedHasher):
     reference = "Lin et al., ICCV 2019"
     year = 2019
     published_features = "raw"
-    # Values of the third author's program, recorded there for 64 bits.
-    settings = {  # noqa: RUF012
-        data: {
-            "batch_size": batch_size,
-            "learning_rate": learning_rate,
-            "scale_step": False,
-            "sigma": sigma,
-            "balance": None,
-            "similar_scale": p,
-            "dissimilar_scale": n,
-            "gradient": "released",
-            "max_steps": 1000,
-            "tolerance": tolerance,
-            "normalize": False,
-            "offset_rate": 0.0,
-        }
-        for data, batch_size, learning_rate, sigma, p, n, tolerance in (
-            ("cifar10", 2000, 0.05, 0.5, 1.0, 1.0, 1e-4),
-            ("mnist", 2000, 2.0, 0.3, 1.0, 1.0, 1e-3),
-            ("places205", 5000, 2.0, 0.5, 60.0, 10.0, 1e-4),
-        )
-    }
 
     learning_rate: float = parameter(Number(above=0), default=0.25, search=Span(0.05, 1))
     batch_size: int = parameter(Whole(1), default=200, search=Values(100, 200, 400))

@@ -7,8 +7,6 @@ from streamhash.hashers._principal import PrincipalHasher
 from streamhash.hashers._sketch import Doubles
 from streamhash.parameters import Choice, Values, parameter
 
-__all__ = ["SketchHash"]
-
 
 class SketchHash(PrincipalHasher):
     """Online sketching hashing (Leng, Wu, Cheng, Bai, Lu, CVPR 2015).
@@ -106,12 +104,6 @@ class SketchHash(PrincipalHasher):
 
     reference = "Leng et al., CVPR 2015"
     year = 2015
-    # The benchmark of Cakir et al. as run for SDOH's tables, but for the
-    # state that its program loses: that is state="released".
-    settings = {  # noqa: RUF012
-        data: {"batch_size": 50, "sketch_size": size, "rotation": "released", "normalize": False}
-        for data, size in (("cifar10", 200), ("mnist", 200), ("places205", 100))
-    }
 
     state: str = parameter(Choice("kept", "released"), default="kept")
     rotation: str = parameter(
