@@ -32,10 +32,10 @@ METHOD, BITS = "sdoh", 32  # unless a verb is given others
 PYTHON_CONSTANTS = {"None": None, "none": None, "True": True, "False": False}
 
 Json = Annotated[bool, Option("--json", help="Print JSON and nothing else.")]
-Model = Annotated[Path, Argument(metavar="MODEL", help="A model that fit has saved.")]
+Model = Annotated[Path, Argument(metavar="MODEL", help="A model saved by fit.")]
 Method = Annotated[str, Option(metavar="NAME", help="The method that learns.")]
 Bits = Annotated[int, Option(metavar="K", help="Length of the codes.")]
-Seed = Annotated[int, Option(metavar="N", help="Seed of all that is random.")]
+Seed = Annotated[int, Option(metavar="N", help="Random seed.")]
 Jobs = Annotated[
     int | None,
     Option(metavar="N", min=1, help="Cells to run at once (default: one on each core)."),
@@ -47,7 +47,7 @@ Scheduler = Annotated[
     str | None,
     Option(
         metavar="ADDRESS",
-        help="Work on the cluster of Dask whose scheduler is here: tcp://host:port.",
+        help="Run on the Dask cluster of this scheduler: tcp://host:port.",
     ),
 ]
 Changes = Annotated[
@@ -55,11 +55,11 @@ Changes = Annotated[
     Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Set a parameter of the method; may come several times.",
+        help="Set a parameter of the method; may be repeated.",
     ),
 ]
 Labels = Annotated[
-    Path | None, Option(metavar="FILE", help="The labels, if they are in a file of their own.")
+    Path | None, Option(metavar="FILE", help="File with the labels, if they are separate.")
 ]
 LabelColumn = Annotated[
     str | None,

@@ -21,7 +21,7 @@ BATCH_SIZE = 2000
 FORMATS = ("jsonl", "csv", "parquet", "npz", "npy", "mat")
 
 Address = Annotated[
-    str, Argument(metavar="COLLECTION", help="The collection's folder, or its address: s3://…")
+    str, Argument(metavar="COLLECTION", help="Folder or address (s3://…) of the collection.")
 ]
 Format = Annotated[
     str | None,
@@ -29,13 +29,13 @@ Format = Annotated[
 ]
 IdColumn = Annotated[str | None, Option(metavar="NAME", help="Column of the ids (default: id).")]
 VectorColumn = Annotated[
-    str | None, Option(metavar="NAME", help="Column of lists (default: vector, or all numbers).")
+    str | None, Option(metavar="NAME", help="Column of lists (default: vector, or all others).")
 ]
 Batch = Annotated[int, Option(metavar="N", min=1, help="Items read and stored at a time.")]
-Item = Annotated[str | None, Option("--id", metavar="ITEM", help="A single item, by its id.")]
+Item = Annotated[str | None, Option("--id", metavar="ITEM", help="Id of one item, not a file.")]
 
 app = typer.Typer(
-    help="Keep a collection that learns and is searched at once.",
+    help="Keep a collection that learns while it is searched.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
@@ -48,12 +48,11 @@ def create(
     bits: options.Bits = options.BITS,
     seed: options.Seed = 0,
     changes: options.Changes = None,
-    vectors: Annotated[str, Option(metavar="TYPE", help="Stored as float32, float16.")] = "float32",
+    vectors: Annotated[str, Option(metavar="TYPE", help="Store float32 or float16.")] = "float32",
     refresh: Annotated[
-        str,
-        Option(metavar="WHEN", help="Refresh by: gain, gain=BITS, a number of items, manual."),
+        str, Option(metavar="WHEN", help="When to refresh: gain, gain=BITS, N items, manual.")
     ] = "gain",
-    sample: Annotated[int, Option(metavar="N", help="Items on which the gain is measured.")] = 1000,
+    sample: Annotated[int, Option(metavar="N", help="Size of the sample for the gain.")] = 1000,
     backend: Annotated[
         str | None,
         Option(metavar="ADDRESS", help="Search codes in Milvus: milvus://host:port/name."),
@@ -83,7 +82,7 @@ def create(
 def add(
     collection: Address,
     file: Annotated[
-        str, Argument(metavar="FILE", help="Items: a file, the name of a data set, or - (input).")
+        str, Argument(metavar="FILE", help="Items: a file, a data set, or - for standard input.")
     ],
     format: Format = None,
     id_column: IdColumn = None,
@@ -94,18 +93,18 @@ def add(
     ] = None,
     labels: options.Labels = None,
     first_id: Annotated[
-        int | None, Option(metavar="N", min=0, help="Number items without ids, from N on.")
+        int | None, Option(metavar="N", min=0, help="Number items without ids, starting at N.")
     ] = None,
     existing: Annotated[
-        str, Option(metavar="WHAT", help="Items whose id is there: refuse, skip or replace.")
+        str, Option(metavar="WHAT", help="What to do with stored ids: refuse, skip or replace.")
     ] = "refuse",
     batch: Batch = BATCH_SIZE,
 ) -> None:
     """Store items, and learn from those with labels.
 
-    A file is read twice: the first time all of it is checked, so that a file with a fault changes
-    nothing. Standard input (-) is stored batch by batch as it comes. Items without ids are numbered
-    on from those that are there. After a crash, the same command with --existing skip goes on.
+    A file is checked as a whole first, so that a faulty file changes nothing. Standard input (-) is
+    stored batch by batch as it arrives. Items without ids are numbered after those already stored.
+    After a crash, the same command with --existing skip goes on.
     """
     from streamhash.live import add_from
 
@@ -133,7 +132,7 @@ def add(
 def label(
     collection: Address,
     file: Annotated[
-        str | None, Argument(metavar="[FILE]", help="Ids and labels: a file, or - (input).")
+        str | None, Argument(metavar="[FILE]", help="Ids and labels: a file as for add, or -.")
     ] = None,
     item: Item = None,
     label: Annotated[str | None, Option(metavar="LABEL", help="Its label.")] = None,
@@ -142,9 +141,9 @@ def label(
     label_column: options.LabelColumn = None,
     batch: Batch = BATCH_SIZE,
 ) -> None:
-    """Label items that are there, and learn from them.
+    """Label items of the collection, and learn from them.
 
-    A file is checked as a whole before anything is stored. An empty label takes the label away.
+    A file is checked as a whole before anything is stored. An empty label removes the label.
     """
     from streamhash.files import label_from_text
     from streamhash.live import label_from
@@ -173,12 +172,12 @@ def delete(
         list[str] | None, Argument(metavar="[ID]...", help="Ids of the items to delete.")
     ] = None,
     file: Annotated[
-        str | None, Option("--ids", metavar="FILE", help="A file with an id a line, or - (input).")
+        str | None, Option("--ids", metavar="FILE", help="File with an id on each line, or -.")
     ] = None,
 ) -> None:
     """Delete items, all of them or none.
 
-    What was learned from them stays learned.
+    What was learned from them is kept.
     """
 
     names = [*(ids or [])]
@@ -200,7 +199,7 @@ def get(
 ) -> None:
     """Print items by their ids.
 
-    Label, metadata and code; with --json their vectors, too.
+    Label, metadata and code; --json adds the vectors.
     """
     import json
 
@@ -226,7 +225,7 @@ def get(
 def search(
     collection: Address,
     queries: Annotated[
-        str | None, Argument(metavar="[QUERIES]", help="Vectors: a file as for add, or - (input).")
+        str | None, Argument(metavar="[QUERIES]", help="Vectors: a file as for add, or -.")
     ] = None,
     item: Item = None,
     k: options.Nearest = 10,
@@ -238,7 +237,7 @@ def search(
 ) -> None:
     """Find the nearest items of each query by Hamming distance.
 
-    Queries are named by their ids, or by their rows from 0. Another process may write meanwhile.
+    Queries are named by their ids, or else numbered from 0. Another process may be writing.
     """
     from streamhash.files import read_items
 
@@ -272,10 +271,10 @@ def refresh(
     jobs: Annotated[int, Option(metavar="N", min=1, help="Processes that encode.")] = 1,
     scheduler: options.Scheduler = None,
 ) -> None:
-    """Encode all items with what has been learned, and serve that.
+    """Encode all items with what has been learned, and search those codes.
 
-    Searches go on with the old model until the new one takes over, at once. A refresh that was
-    interrupted goes on where it was.
+    Searches use the old model until the new one takes over in one step. An interrupted refresh goes
+    on where it stopped.
     """
     from concurrent.futures import Executor, ProcessPoolExecutor
     from contextlib import ExitStack
@@ -307,7 +306,7 @@ def refresh(
 
 @app.command()
 def status(collection: Address, as_json: options.Json = False) -> None:
-    """Print how a collection does.
+    """Print the state of a collection.
 
     Items, models, quality, whether a refresh is worth it, and the balance of the bits.
     """
@@ -334,7 +333,7 @@ def status(collection: Address, as_json: options.Json = False) -> None:
 def history(collection: Address, as_json: options.Json = False) -> None:
     """Print refreshes and alarms of drift.
 
-    The oldest first; with --json also the curve of quality over time.
+    Oldest first; --json adds the quality over time.
     """
     from datetime import datetime
 
@@ -366,12 +365,12 @@ def export(
         str, Option(metavar="FILE", help="A .parquet, .npz or .faiss, or milvus://host:port/name.")
     ],
     vectors: Annotated[
-        bool, Option("--vectors", help="Write the vectors, too (not in .faiss).")
+        bool, Option("--vectors", help="Write the vectors as well (not to .faiss).")
     ] = False,
 ) -> None:
     """Write all items to a file for other programs.
 
-    They are written as they are at one moment; another process may write meanwhile.
+    The items of one moment are written; another process may be writing.
     """
     from streamhash.live.export import NAMES
 

@@ -23,7 +23,7 @@ ROWS_ENCODED_AT_ONCE = 8192
 
 
 def methods(as_json: options.Json = False) -> None:
-    """List the methods."""
+    """List the methods, their papers and the labels they need."""
     from streamhash.hashers import METHODS
 
     listed: list[dict[str, Any]] = [
@@ -55,7 +55,7 @@ def methods(as_json: options.Json = False) -> None:
 def fit(
     context: typer.Context,
     file: Annotated[
-        str, Argument(metavar="FILE", help="Features with labels: .npy .npz .parquet .csv.")
+        str, Argument(metavar="FILE", help="Features with labels: a file, or a data set.")
     ],
     model: Annotated[Path, Option(metavar="FILE", help="The model to save.")],
     method: options.Method = options.METHOD,
@@ -65,11 +65,9 @@ def fit(
     labels: options.Labels = None,
     label_column: options.LabelColumn = None,
     go_on: Annotated[
-        bool, Option("--continue", help="Load the model, and go on learning with it.")
+        bool, Option("--continue", help="Load the model, and continue learning.")
     ] = False,
-    overwrite: Annotated[
-        bool, Option("--overwrite", help="Replace a model that is there already.")
-    ] = False,
+    overwrite: Annotated[bool, Option("--overwrite", help="Replace an existing model.")] = False,
 ) -> None:
     """Learn a model from the rows of a file.
 
@@ -110,11 +108,11 @@ def fit(
 
 def encode(
     model: options.Model,
-    file: Annotated[str, Argument(metavar="FILE", help="Features: .npy .npz .parquet .csv.")],
-    out: Annotated[Path, Option(metavar="FILE", help="Where to save the codes, a .npy file.")],
+    file: Annotated[str, Argument(metavar="FILE", help="Features: a file, or a data set.")],
+    out: Annotated[Path, Option(metavar="FILE", help="The .npy file to write.")],
     label_column: options.LabelColumn = None,
 ) -> None:
-    """Turn the rows of a file into codes, 8 bits a byte."""
+    """Encode the rows of a file into packed codes, 8 bits a byte."""
     if out.suffix != ".npy":
         raise InputError(f"encode: --out {out}: codes are saved as .npy; name it so.")
     import numpy as np
@@ -132,12 +130,8 @@ def encode(
 
 def search(
     model: options.Model,
-    database: Annotated[
-        str, Argument(metavar="DATABASE", help="What is searched: codes or features.")
-    ],
-    queries: Annotated[
-        str, Argument(metavar="QUERIES", help="What is looked for: codes or features.")
-    ],
+    database: Annotated[str, Argument(metavar="DATABASE", help="Codes or features to search in.")],
+    queries: Annotated[str, Argument(metavar="QUERIES", help="Codes or features to search for.")],
     k: options.Nearest = 10,
     label_column: options.LabelColumn = None,
     as_json: options.Json = False,
@@ -163,8 +157,8 @@ def search(
 
 def evaluate(
     model: options.Model,
-    database: Annotated[str, Option(metavar="FILE", help="What is searched: with labels.")],
-    queries: Annotated[str, Option(metavar="FILE", help="What is looked for: with labels.")],
+    database: Annotated[str, Option(metavar="FILE", help="Features to search in, with labels.")],
+    queries: Annotated[str, Option(metavar="FILE", help="Features to search for, with labels.")],
     database_labels: Annotated[
         Path | None, Option(metavar="FILE", help="Labels of the database.")
     ] = None,
@@ -176,7 +170,7 @@ def evaluate(
 ) -> None:
     """Measure a model on files with labels.
 
-    AUC, the mean over a stream, needs the stream: streamhash bench measures it.
+    AUC is a mean over the stream: streamhash bench measures it.
     """
     from streamhash import evaluate, load
 
