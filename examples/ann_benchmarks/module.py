@@ -133,4 +133,6 @@ class StreamhashBuckets(StreamhashExact):
         self.name = f"StreamhashBuckets(n_buckets={self.n_buckets}, n_probe={self.n_probe})"
 
     def _build(self, index: HammingIndex) -> ApproximateIndex:
-        return ApproximateIndex(index, n_buckets=self.n_buckets, n_probe=self.n_probe)
+        return ApproximateIndex(
+            index, n_buckets=self.n_buckets, n_probe=self.n_probe, random_state=0
+        )

@@ -599,6 +599,7 @@ def test_labels_that_cannot_be_compared_are_refused():
             evaluate(QUERY, [1], ITEMS, labels)
 
 
+@pytest.mark.slow
 def test_pandas_sparse_and_torch_labels_are_read():
     pandas, torch = pytest.importorskip("pandas"), pytest.importorskip("torch")
     sparse = pytest.importorskip("scipy.sparse")

@@ -464,6 +464,7 @@ def test_a_mapped_index_answers_from_the_file_until_items_are_added(tmp_path):
     assert len(HammingIndex.load(tmp_path / "index")) == 1068
 
 
+@pytest.mark.slow
 def test_other_processes_read_the_same_mapped_file(tmp_path):
     index = HammingIndex(64)
     index.add(None, pack(np.random.default_rng(0).standard_normal((500, 64))))
