@@ -5,7 +5,7 @@
 
 A document holds a table between ``<!-- table: NAME -->`` and ``<!-- end -->``. Names: those of
 ``TABLES``, METHOD-mnist for a method beside the paper, experiment-NAME or experiment-NAME-SETTINGS
-for an experiment of the paper, verdict-NAME for whether its claims hold, and benchmark-NAME for
+(-first for the first metric alone) for an experiment of the paper, verdict-NAME for whether its claims hold, and benchmark-NAME for
 what a benchmark printed. The options in ``cli.md`` are those that the verbs have.
 """
 
@@ -129,11 +129,15 @@ def comparison(name: str) -> Comparison:
 
 
 def experiment_table(rest: str) -> str:
-    """The tables of an experiment, of all settings or of some: mnist-table-published."""
+    """The tables of an experiment, of some settings (mnist-table-published), of one metric.
+
+    mnist-table-tuned-first has the first metric alone.
+    """
     name = next(name for name in experiment_names() if rest.startswith(name))
-    settings = rest.removeprefix(name).removeprefix("-") or None
+    settings = rest.removeprefix(name).removesuffix("-first").removeprefix("-") or None
     data = comparison(name).data
-    return comparison_markdown(read_experiment(name), all_lines(), data, settings)
+    tables = comparison_markdown(read_experiment(name), all_lines(), data, settings)
+    return tables.split("\n\n")[0] if rest.endswith("-first") else tables
 
 
 def verdict(name: str) -> str:
@@ -145,6 +149,17 @@ def verdict(name: str) -> str:
     ]
     said = [f"> {claim}" for claim in found.experiment.claims]
     return "\n".join([*said, "", *items, *(f"- {near}" for near in closeness(found))])
+
+
+def all_verdicts() -> str:
+    """Where what the paper says holds, of all experiments and all settings."""
+    kinds = ("published", "tuned", "default")
+    body = []
+    for name in experiment_names():
+        found = {each.settings: each.outcome for each in verdicts(comparison(name))}
+        row = [name, comparison(name).data, *(found.get(kind, "") for kind in kinds)]
+        body.append([cell.removeprefix("holds ").replace("does not hold", "not") for cell in row])
+    return markdown(["the paper's claim holds …", "on", *kinds], body)
 
 
 def other_data() -> str:
@@ -225,6 +240,7 @@ def benchmark(name: str) -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "readme": readme,
+    "verdicts": all_verdicts,
     "other-data": other_data,
     "search": search_times,
     "seconds": seconds,
@@ -248,7 +264,7 @@ def table(name: str) -> str:
     return beside_the_paper(name.removesuffix("-mnist"))
 
 
-FIGURES = ("precision", "curve", "auc", "unseen")
+FIGURES = ("mnist-precision", "mnist-curve")  # shown in results.md, with published settings
 
 
 def draw() -> None:
@@ -263,12 +279,10 @@ def draw() -> None:
     wanted = [found["sdoh"][KERNEL], *(found[name]["default"] for name in METHODS if name in found)]
     save_png(draw_curves([by_bits[32] for by_bits in wanted]), folder / "mnist-defaults.png")
     save_png(draw_drift(), folder / "live-drift.png", dpi=110)
-    for name in experiment_names():
-        if read_experiment(name).kind in FIGURES:
-            for settings in comparison(name).settings:
-                picture = draw_comparison(comparison(name), settings)
-                if picture is not None:
-                    save_png(picture, folder / f"{name}-{settings}.png", dpi=110)
+    for name in FIGURES:
+        picture = draw_comparison(comparison(name), "published")
+        assert picture is not None
+        save_png(picture, folder / f"{name}-published.png", dpi=110)
 
 
 PLACE = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -78,11 +78,6 @@ def test_experiments_that_are_named_exist():
     assert set(named) <= set(experiment_names())
 
 
-def test_tables_have_their_places():
-    assert re.search(r"^<!-- table: experiment-mnist-table-published -->$", PAGE, re.MULTILINE)
-    assert re.search(r"^<!-- end -->$", PAGE, re.MULTILINE)
-
-
 def a_small_set(of):
     """Rows under the name of a data set, which need not be here."""
     (card,) = (card for card in available() if card.name == of)
