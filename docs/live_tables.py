@@ -1,6 +1,7 @@
 """The table and the figure of ``live.md`` on drift, from the rows of benchmarks/live_drift.py."""
 
 import json
+import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,8 @@ STYLES = {
     "frozen": ("#7b8087", "frozen"),
 }
 STREAMS = {"change": "classes 0–4, then 5–9", "join": "classes 0–4, then all"}
+
+BITS = 32  # of the table; codes of 64 bits are alike
 
 Row = dict[str, Any]
 
@@ -52,7 +55,7 @@ def drift_table() -> str:
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     keys = dict.fromkeys((row["stream"], row["method"], row["bits"]) for row in rows)
     for stream, method, bits in keys:
-        if stream not in STREAMS:
+        if stream not in STREAMS or bits != BITS:
             continue
         by_name = {
             name: {
@@ -64,7 +67,7 @@ def drift_table() -> str:
         seeds = set.intersection(*(set(found) for found in by_name.values()))
         if not seeds:
             continue
-        cells = [f"{STREAMS[stream]}; {method.upper().replace('MIHASH', 'MIHash')}, {bits} bits"]
+        cells = [f"{STREAMS[stream]}; {method.upper().replace('MIHASH', 'MIHash')}"]
         for name in names:
             values = [by_name[name][seed]["map"] for seed in seeds]
             cells.append(f"{np.mean(values):.3f} ± {np.std(values):.3f}")
@@ -74,24 +77,6 @@ def drift_table() -> str:
         share = max(own[seed]["encoded"] / every[seed]["encoded"] for seed in seeds)
         cells.append(f"{share:.1%}")
         lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def price_table() -> str:
-    """What prices of the policy lead to, on queries of the stream."""
-    rows = read("price.jsonl")
-    every = {(r["stream"], r["method"]): r for r in chosen(rows, strategy="every batch")}
-    lines = ["| price, bits | mAP less than every batch, mean | most | encoded, mean | most |"]
-    lines.append("|---|---:|---:|---:|---:|")
-    for refresh in dict.fromkeys(row["refresh"] for row in chosen(rows, strategy="on its own")):
-        found = chosen(rows, refresh=refresh)
-        beside = [every[row["stream"], row["method"]] for row in found]
-        less = [b["map"] - r["map"] for r, b in zip(found, beside, strict=True)]
-        work = [r["encoded"] / b["encoded"] for r, b in zip(found, beside, strict=True)]
-        lines.append(
-            f"| {refresh.removeprefix('gain=')} | {np.mean(less):+.3f} | {max(less):+.3f} "
-            f"| {np.mean(work):.1%} | {max(work):.1%} |"
-        )
     return "\n".join(lines)
 
 
@@ -117,6 +102,32 @@ def alarm_table() -> str:
             f"| {name} | {np.median(late) if late else np.nan:.0f} | {max(late, default=0)} "
             f"| {missed} of {n} | {early} in {n} | {steady} in {n_steady} |"
         )
+    return "\n".join(lines)
+
+
+MILLION = {  # the rows of results/benchmarks/live_million.txt that the page shows
+    "add, batches of 1,000: items/s",
+    "add, single rows: items/s",
+    "search p50, ms",
+    "search, adding p50, ms",
+    "search, refreshing p50, ms",
+    "search, refreshing p99, ms",
+    "refresh, s",
+    "get 10 items p50, ms",
+    "peak of memory, MB",
+    "disk, bytes an item",
+    "open again, s",
+}
+
+
+def million_table() -> str:
+    """What a million items cost, in a collection and by hand."""
+    text = (FOLDER.parent / "benchmarks" / "live_million.txt").read_text(encoding="utf-8")
+    lines = ["| | collection | faiss, by hand |", "|---|---:|---:|"]
+    for line in text.splitlines():
+        name, *cells = re.split(r"\s{2,}", line.strip())
+        if name in MILLION:
+            lines.append(f"| {name} | {cells[0]} | {cells[1]} |")
     return "\n".join(lines)
 
 

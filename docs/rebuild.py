@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
-from live_tables import alarm_table, draw_drift, drift_table, price_table
+from live_tables import alarm_table, draw_drift, drift_table, million_table
 from option_tables import with_options
 from streamhash.hashers import METHODS
 from streamhash.lab import (
@@ -246,7 +246,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "seconds": seconds,
     "set-aside": set_aside,
     "live-drift": drift_table,
-    "live-price": price_table,
+    "live-million": million_table,
     "live-alarms": alarm_table,
 }
 

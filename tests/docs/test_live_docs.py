@@ -13,7 +13,7 @@ for part in ("lance", "faiss"):
 
 def test_the_commands_print_what_the_page_says(tmp_path):
     shown = [*commands(PAGE)]
-    assert len(shown) == 24
+    assert len(shown) == 18
     for command, wanted in shown:
         printed = run_command(command, tmp_path)
         assert not wanted or says(wanted, printed), f"{command}: {printed}"
@@ -23,4 +23,4 @@ def test_the_commands_print_what_the_page_says(tmp_path):
 
 def test_the_python_prints_what_the_page_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert run_examples(PAGE) > 30
+    assert run_examples(PAGE) > 20

@@ -332,9 +332,9 @@ def test_a_refresh_that_was_interrupted_goes_on_from_there(large, monkeypatch):
     encoded = []
     plain = refresh.encode_fragments
 
-    def spy(journal, version, number, fragments, *rest):
+    def spy(work, fragments, *rest):
         encoded.extend(fragments)
-        plain(journal, version, number, fragments, *rest)
+        plain(work, fragments, *rest)
 
     monkeypatch.setattr(refresh, "encode_fragments", spy)
     assert large.refresh() is True

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from streamhash.codes import code_bytes
 from streamhash.errors import InputError
-from streamhash.live.journal import code_array, to_json
+from streamhash.live.journal import code_array, to_json, vector_array
 from streamhash.optional import import_optional
 from streamhash.search import HammingIndex, to_arrow, to_faiss, to_numpy
 from streamhash.storage import whole_file
@@ -70,14 +70,8 @@ def _write_parquet(collection: "Collection", path: Path, vectors: bool) -> int:
             labels = batch.labels if numbers else [_text(label) for label in batch.labels]
             metadata = [to_json(each, "Collection.export") for each in batch.metadata]
             columns = [batch.ids.tolist(), labels, metadata, code_array(batch.codes)]
-            if vectors:
-                flat = pa.array(batch.vectors.ravel())
-                columns.append(pa.FixedSizeListArray.from_arrays(flat, type=schema[-1].type))
-            arrays = [
-                pa.array(part, field.type) if isinstance(part, list) else part
-                for part, field in zip(columns, schema, strict=True)
-            ]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            columns += [vector_array(batch.vectors)] if vectors else []
+            writer.write_table(pa.table(dict(zip(fields, columns, strict=True)), schema))
             n += len(batch.ids)
     return n
 

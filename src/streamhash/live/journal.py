@@ -467,11 +467,18 @@ class Journal:
                 self.dataset("items").delete(self._among(keys))
 
     def delete_replaced(self, keys: Keys) -> None:
-        """Delete items that do not count any more; if that fails, it is made up for later."""
-        try:
+        """Delete items that do not count any more."""
+        with self._or_later():
             self.delete_items(keys)
+
+    @contextmanager
+    def _or_later(self) -> Iterator[None]:
+        """Do something that changes no item that counts; if it fails, it is made up for later."""
+        try:
+            with uninterrupted():
+                yield
         except FileError as error:
-            logger.warning("replaced items are left to be deleted: %s", error)
+            logger.warning("something is left to tidy up: %s", error)
             self._untidy = True
 
     def _among(self, keys: Keys) -> str:
@@ -666,20 +673,13 @@ class Journal:
     # ------------------------------------------------------------------------------- tidying up
 
     def mend(self, keys: Keys) -> None:
-        """Delete what is stored and does not count: old codes, and all items but these keys.
-
-        What cannot be done now is done later.
-        """
-        try:
-            with uninterrupted():
-                self.settle()
-                if self.has_items:
-                    self._drop_old_codes()
-                    self.delete_items(absent(self.keys(), keys))
-            self._untidy = False
-        except FileError as error:
-            logger.warning("something is left to tidy up: %s", error)
-            self._untidy = True
+        """Delete what is stored and does not count: old codes, and all items but these keys."""
+        self._untidy = False
+        with self._or_later():
+            self.settle()
+            if self.has_items:
+                self._drop_old_codes()
+                self.delete_items(absent(self.keys(), keys))
 
     def _drop_old_codes(self) -> None:
         """Drop the codes of all models but the one that serves, and notes of refreshes gone by."""
@@ -705,22 +705,18 @@ class Journal:
                 self.mend(live())
             if self._untidy or self._age == self._tidied:
                 return
-            self._tidied = self._age
-            pending = self.pending is not None
-            try:
-                with uninterrupted():
-                    self.settle()
-                    # Joining fragments undoes what an interrupted refresh has encoded of them.
-                    self.join_fragments("items", 16 * TIDY_AFTER if pending else TIDY_AFTER)
-                    self.join_fragments("models", TIDY_AFTER)
-                    keys = live()
-                    if self.dataset("labels").count_rows() > 2 * len(keys) + TIDY_AFTER:
-                        self._fold_labels(keys)
-                    else:
-                        self.join_fragments("labels", TIDY_AFTER)
-                    self._forget_old_versions(all_files=not pending)
-            except FileError as error:
-                logger.warning("tidying up failed: %s", error)
+            self._tidied, pending = self._age, self.pending is not None
+            with self._or_later():
+                self.settle()
+                # Joining fragments undoes what an interrupted refresh has encoded of them.
+                self.join_fragments("items", 16 * TIDY_AFTER if pending else TIDY_AFTER)
+                self.join_fragments("models", TIDY_AFTER)
+                keys = live()
+                if self.dataset("labels").count_rows() > 2 * len(keys) + TIDY_AFTER:
+                    self._fold_labels(keys)
+                else:
+                    self.join_fragments("labels", TIDY_AFTER)
+                self._forget_old_versions(all_files=not pending)
 
     def join_fragments(self, name: str, many: int) -> None:
         """Join small fragments if there are many, and leave out rows that were deleted."""
@@ -993,8 +989,4 @@ def _lance() -> Any:
 
 
 def _pyarrow() -> Any:
-    """Return pyarrow, which Lance brings along."""
-    _lance()
-    import pyarrow
-
-    return pyarrow
+    return import_optional("pyarrow", extra="live", place="a collection")

@@ -53,7 +53,7 @@ GUESSED_SECONDS = 1e-6  # an item and feature of the first refresh, before one w
 Progress = Callable[[int, int], None]  # items encoded so far, and in all
 Result = dict[str, Any]  # fragment: its metadata; rows; flips, bit by bit; when it was made
 Send = Callable[[Keys, Codes], None]  # takes codes to a backend
-BackendAddress = tuple[str | None, dict[str, Any] | None]  # and options
+Work = tuple[Any, ...]  # where items, codes and the model are: what ``_encoder`` takes
 
 
 class Refresher:
@@ -140,11 +140,9 @@ class Refresher:
                 if model is None:
                     self.error = None
                     return False
-                work = _Work(
-                    journal, model, journal.read_encoded(model.number), self._report(progress)
-                )
+                work = _Work(journal, model, self._report(progress))
             backend = view.prepare(model.number, work.hasher.n_bits)
-            work.encode(executor, (view.address, view.options))
+            work.encode(executor, view.address, view.options)
             # Workers have sent what they made to the backend; this checks it, before writers wait.
             work.fill(backend, view)
             with journal.changing("refresh"):
@@ -248,38 +246,30 @@ class Refresher:
 class _Work:
     """The fragments that one refresh encodes, and what is done of them."""
 
-    def __init__(
-        self,
-        journal: Journal,
-        model: Model,
-        results: dict[int, Result],
-        report: Callable[[int], None],
-    ) -> None:
+    def __init__(self, journal: Journal, model: Model, report: Callable[[int], None]) -> None:
         self._journal, self.model, self.hasher = journal, model, model.hasher()
-        self._results, self._report = results, report
+        self._results, self._report = journal.read_encoded(model.number), report
         self._unnoted: dict[int, Result] = {}
         self._noted_at, self._shown = time.monotonic(), 0
-        self.n_resumed = sum(result["rows"] for result in results.values())
+        self.n_resumed = sum(result["rows"] for result in self._results.values())
 
-    def encode(self, executor: Executor | None, backend: BackendAddress) -> None:
+    def encode(
+        self, executor: Executor | None, backend: str | None, options: dict[str, Any] | None
+    ) -> None:
         """Encode the fragments that are there, until few items are left."""
+        journal = self._journal
         for _ in range(PASSES):
-            with self._journal.lock:
-                version = self._journal.version("items")
+            with journal.lock:
+                version = journal.version("items")
                 rows = {each.fragment_id: int(each.count_rows()) for each in self._left()}
             # The smallest is left for the end: encoding it there tells the new schema.
             fragments = sorted(rows, key=lambda fragment: -rows[fragment])[:-1]
             if sum(rows.values()) <= LEFT_FOR_THE_END or not fragments:
                 break
+            place = journal.address, journal.options, backend, options
             try:
                 encode_fragments(
-                    self._journal,
-                    version,
-                    self.model.number,
-                    fragments,
-                    executor,
-                    self._done,
-                    backend,
+                    (*place, version, self.model.number), fragments, executor, self._done
                 )
             finally:
                 self._note()
@@ -296,11 +286,15 @@ class _Work:
 
     def _left(self) -> list[Any]:
         """The fragments that have no result; another may have had their number before."""
-        done = {number: _first_file(each["fragment"]) for number, each in self._results.items()}
+
+        def first_file(fragment: dict[str, Any]) -> Any:
+            return fragment["files"][0]["path"]
+
+        done = {number: first_file(each["fragment"]) for number, each in self._results.items()}
         return [
             each
             for each in self._journal.fragments()
-            if done.get(each.fragment_id) != _first_file(each.metadata.to_json())
+            if done.get(each.fragment_id) != first_file(each.metadata.to_json())
         ]
 
     def _done(self, fragment: int, result: Result) -> None:
@@ -334,23 +328,19 @@ class _Work:
 
 
 def encode_fragments(
-    journal: Journal,
-    version: int,
-    number: int,
+    work: Work,
     fragments: Iterable[int],
     executor: Executor | None,
     done: Callable[[int, Result], None],
-    backend: BackendAddress,
 ) -> None:
-    """Encode fragments of a version of items, calling ``done`` with each as it is ready."""
-    if executor is None:  # by datasets of its own, as others may be changing those of the journal
-        encode = _encoder(journal.another(), version, number, backend)
+    """Encode fragments, calling ``done`` with each as it is ready."""
+    if executor is None:
+        encode = _encoder(*work)
         for fragment in fragments:
             done(fragment, encode(fragment))
         return
-    work = (journal.address, journal.options, version, number, backend)
     tasks: dict[Future[Result], int] = {
-        executor.submit(encode_fragment, *work, fragment): fragment for fragment in fragments
+        executor.submit(encode_fragment, work, fragment): fragment for fragment in fragments
     }
     try:
         for task in as_completed(tasks):
@@ -360,23 +350,27 @@ def encode_fragments(
             task.cancel()
 
 
-def encode_fragment(address: str, options: dict[str, str] | None, *work: Any) -> Result:
+def encode_fragment(work: Work, fragment: int) -> Result:
     """Write the codes of one fragment's items by a model, as a new column; return what it is."""
-    *opened, fragment = work
-    return _encoder(Journal(address, options), *opened)(fragment)
+    return _encoder(*work)(fragment)
 
 
 def _encoder(
-    journal: Journal, version: int, number: int, backend: BackendAddress
+    address: str,
+    storage_options: dict[str, str] | None,
+    backend: str | None,
+    options: dict[str, Any] | None,
+    version: int,
+    number: int,
 ) -> Callable[[int], Result]:
     """Return what encodes fragments of a version of items with a model, by their numbers."""
-    hasher, send = journal.read_model(number).hasher(), None
+    journal, send = Journal(address, storage_options), None
+    hasher = journal.read_model(number).hasher()
     items = journal.dataset("items").checkout_version(version)
-    address, options = backend
-    if address is not None:
+    if backend is not None:
         from streamhash.live.backends.milvus import Server
 
-        send = Server(address, options).table(number, hasher.n_bits).put
+        send = Server(backend, options).table(number, hasher.n_bits).put
 
     def encode(fragment: int) -> Result:
         with journal.translate_errors("items"):
@@ -432,8 +426,3 @@ def _encode(
         "made": time.time(),
     }
     return result, schema
-
-
-def _first_file(fragment: dict[str, Any]) -> str:
-    """The name by which a fragment is known: its number may have been another's before."""
-    return str(fragment["files"][0]["path"])
