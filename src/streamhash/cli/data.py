@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from streamhash.cli import _console as console
 from streamhash.cli._options import Json
 
 __all__ = ["app"]
@@ -19,22 +20,17 @@ def list_sets(context: typer.Context, as_json: Json = False) -> None:
         return
     from dataclasses import asdict
 
-    from rich import box
-    from rich.table import Table
-
-    from streamhash.cli._console import print_json, results
     from streamhash.lab.datasets import available
 
     if as_json:
-        print_json([{**asdict(card), "here": card.here} for card in available()])
+        console.print_json([{**asdict(card), "here": card.here} for card in available()])
         return
-    table = Table(box=box.SIMPLE_HEAD)
-    for heading in ("data set", "rows", "features", "classes", "where"):
-        table.add_column(heading, justify="right" if heading[-1] == "s" else "left")
+    rows = []
     for card in available():
         sizes = (f"{size:,}" for size in (card.rows, card.features, card.classes))
-        table.add_row(card.name, *sizes, card.where or "not here")
-    results().print(table)
+        rows.append((card.name, *sizes, card.where or "not here"))
+    numbers = ("rows", "features", "classes")
+    console.print_table(("data set", *numbers, "where"), rows, numbers=numbers)
 
 
 @app.command()
@@ -45,7 +41,6 @@ def show(
     """Print the whole card of a data set."""
     from dataclasses import asdict
 
-    from streamhash.cli._console import print_json
     from streamhash.errors import InputError
     from streamhash.lab.datasets import available
 
@@ -54,7 +49,7 @@ def show(
         raise InputError(f"{name!r} is not a data set; pass one of {', '.join(cards)}.")
     card = cards[name]
     if as_json:
-        print_json({**asdict(card), "here": card.here})
+        console.print_json({**asdict(card), "here": card.here})
         return
     size = f"{card.rows:,} rows × {card.features:,} features, {card.classes} classes"
     facts = {"size": size, "source": card.source, "licence": card.licence, "note": card.note}
@@ -84,30 +79,9 @@ def write(
     ],
 ) -> None:
     """Write a data set to a file: id, vector and label of each row."""
-    import json
-
-    import numpy as np
-
-    from streamhash.errors import InputError
+    from streamhash.files import write_table
     from streamhash.lab.datasets import load_data
-    from streamhash.storage import whole_file
 
-    if out.suffix not in (".jsonl", ".csv", ".npz"):
-        raise InputError(f"write: --out {out}: pass a name that ends in .jsonl, .csv or .npz.")
     data = load_data(name)
-    with whole_file(out) as temporary:
-        if out.suffix == ".npz":
-            with temporary.open("wb") as file:
-                np.savez(file, X=data.X, y=data.y, ids=np.arange(len(data.X)))
-        else:
-            with temporary.open("w", encoding="utf-8") as text:
-                if out.suffix == ".csv":
-                    text.write(f"id,label,{','.join(f'x{i}' for i in range(data.X.shape[1]))}\n")
-                for i, (row, label) in enumerate(zip(data.X, data.y.tolist(), strict=True)):
-                    vector = row.tolist()
-                    if out.suffix == ".csv":
-                        text.write(f"{i},{label},{','.join(map(str, vector))}\n")
-                    else:
-                        item = {"id": i, "vector": vector, "label": label}
-                        text.write(json.dumps(item) + "\n")
+    write_table(out, data.X, data.y)
     typer.echo(f"{len(data.X):,} rows of {name} are in {out}.")

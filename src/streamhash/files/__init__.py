@@ -15,6 +15,7 @@ Taken(id='id', vectors=('width', 'height'), label='label', metadata=())
 from streamhash.files.columns import Columns, Piece, Table, Taken
 from streamhash.files.read import FORMATS, open_table, read_items, read_labels, read_table
 from streamhash.files.text import ids_from_text, label_from_text
+from streamhash.files.write import write_table
 
 __all__ = [
     "FORMATS",
@@ -28,4 +29,5 @@ __all__ = [
     "read_items",
     "read_labels",
     "read_table",
+    "write_table",
 ]
