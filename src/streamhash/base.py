@@ -88,11 +88,8 @@ class Streaming(BaseEstimator):  # type: ignore[misc]
 
     def learned(self) -> dict[str, Any]:
         """Return what was learned, by name."""
-        return {
-            name: value
-            for name, value in vars(self).items()
-            if name.endswith("_") and not name.startswith("_")
-        }
+        found = vars(self).items()
+        return {name: value for name, value in found if name[0] != "_" and name[-1] == "_"}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write parameters and all that was learned into one file, for ``load`` to go on from."""
@@ -165,19 +162,19 @@ class Streaming(BaseEstimator):  # type: ignore[misc]
                 )
         except ValueError as error:
             reason = str(error).splitlines()[0].rstrip(".:")
-            raise InputError(f"{place}: {reason}; {_next_step(reason)}") from error
+            step = next(step for part, step in NEXT_STEPS.items() if part in reason)
+            raise InputError(f"{place}: {reason}; {step}") from error
 
 
-def _next_step(reason: str) -> str:
-    if "is expecting" in reason:
-        return "pass the features this model was started with, or start a new model."
-    if "NaN" in reason or "infinity" in reason:
-        return "leave out or fill in such rows first."
-    if "0 sample" in reason:
-        return "pass at least one row."
-    if "1D array" in reason:
-        return "Reshape your data to 2-d, one row an instance: X.reshape(1, -1) for a single one."
-    return "pass a 2-d array of numbers, one row an instance."
+# What to do next, by a part of scikit-learn's reason; the last fits any.
+NEXT_STEPS = {
+    "is expecting": "pass the features this model was started with, or start a new model.",
+    "NaN": "leave out or fill in such rows first.",
+    "infinity": "leave out or fill in such rows first.",
+    "0 sample": "pass at least one row.",
+    "1D array": "Reshape your data to 2-d, one row an instance: X.reshape(1, -1) for a single one.",
+    "": "pass a 2-d array of numbers, one row an instance.",
+}
 
 
 class StreamPart(TransformerMixin, Streaming):  # type: ignore[misc]

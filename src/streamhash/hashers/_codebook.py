@@ -7,8 +7,6 @@ from streamhash.base import Matrix, Streaming
 from streamhash.kernels.learning.hadamard import hadamard_signs
 from streamhash.parameters import Choice, Whole, parameter
 
-__all__ = ["Codebook"]
-
 CANDIDATES = 64  # codewords drawn at a time, to take the one farthest from those given
 
 

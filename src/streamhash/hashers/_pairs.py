@@ -9,8 +9,6 @@ from streamhash.base import Matrix, Streaming
 from streamhash.errors import InputError
 from streamhash.labels import same_width
 
-__all__ = ["PairQueue"]
-
 
 class PairQueue(Streaming):
     """Pairs the items of a stream: (1, 2), (3, 4), ...; an odd one waits for the next piece.

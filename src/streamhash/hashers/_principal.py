@@ -17,8 +17,6 @@ from streamhash.hashers._sketch import (
 )
 from streamhash.parameters import Maybe, Values, Whole, parameter
 
-__all__ = ["PrincipalHasher"]
-
 
 class PrincipalHasher(NormalizedHasher):
     """Bits along the first principal directions of the stream, turned by a matrix of the method's.

@@ -16,16 +16,6 @@ from streamhash.features import unit_length
 from streamhash.kernels.learning.hadamard import fold_block, hadamard_signs
 from streamhash.parameters import Rule, Whole, parameter
 
-__all__ = [
-    "EVEN",
-    "FastFrequentDirections",
-    "FrequentDirections",
-    "centred",
-    "polar",
-    "principal_directions",
-    "random_rotation",
-]
-
 Doubles = NDArray[np.float64]
 GUIDE_TOLERANCE = 1e-5  # of the largest eigenvalue of M, summed up in float32
 RANK_TOLERANCE = 1e-10  # of the largest squared singular value: what float32 rows can carry

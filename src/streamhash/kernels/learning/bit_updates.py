@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from streamhash.kernels.compile import kernel
 
-__all__ = ["SLACK", "plain_update_bits", "update_bits"]
-
 Codes = NDArray[np.int8]
 Numbers = NDArray[np.float64]
 # Sums of weights such as 1.2 − 6 × 0.2 are zero but for rounding; sgn(0) = +1 must not hang on it.

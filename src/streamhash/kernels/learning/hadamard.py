@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from streamhash.kernels.compile import kernel
 
-__all__ = ["fold_block", "hadamard", "hadamard_signs", "plain_fold_block"]
-
 Floats = NDArray[np.float32]
 TILE = 256  # columns at a time: a tile of 128 rows is 128 KB and stays in the second-level cache
 

@@ -17,13 +17,6 @@ from streamhash.codes import to_words
 from streamhash.kernels.compile import kernel
 from streamhash.kernels.hamming.planes import bits_in
 
-__all__ = [
-    "code_information",
-    "information_steps",
-    "plain_information_gradient",
-    "plain_information_steps",
-]
-
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 CLIP = 42.0  # of the argument of the sigmoid, as in the authors' program

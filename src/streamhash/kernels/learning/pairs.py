@@ -26,8 +26,6 @@ from streamhash.kernels.compile import kernel
 from streamhash.labels import neighbours
 from streamhash.threads import run_blocks
 
-__all__ = ["PairRule", "count_similar", "pair_gradient", "plain_pair_gradient"]
-
 Floats = NDArray[np.float32]
 FORMS = ("exact", "released", "printed")
 ROWS = 256  # of a block: two blocks of weights, A and C, fit a core's second-level cache

@@ -19,13 +19,6 @@ from numpy.typing import NDArray
 
 from streamhash.kernels.compile import kernel
 
-__all__ = [
-    "learn_adaptive_pairs",
-    "learn_passive_pairs",
-    "plain_adaptive_pairs",
-    "plain_passive_pairs",
-]
-
 Floats = NDArray[Any]  # float32; float64 where tests want the last digits
 Flags = NDArray[np.bool_]
 PAIRS = 32  # of a block

@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 
 from streamhash.kernels.compile import kernel
 
-__all__ = ["RULES", "learn_one_by_one", "plain_learn_one_by_one"]
-
 Floats = TypeVar("Floats", NDArray[np.float32], NDArray[np.float64])
 Sum = NDArray[np.float64]
 RULES = ("regression", "hinge", "boosting", "perceptron")
