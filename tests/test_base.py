@@ -18,7 +18,6 @@ from streamhash import (
     InputError,
     NotStartedError,
 )
-from streamhash.threads import get_threads, set_threads
 
 
 def material(n=300, d=8):
@@ -187,16 +186,3 @@ def test_importing_is_quick_and_loads_no_heavy_library():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
     assert time.perf_counter() - began < 5  # a start of Python on a busy machine
-
-
-def test_the_number_of_threads_can_be_set(monkeypatch):
-    monkeypatch.setenv("STREAMHASH_THREADS", "3")
-    assert get_threads() == 3
-    set_threads(2)
-    assert get_threads() == 2
-    set_threads(None)
-    monkeypatch.setenv("STREAMHASH_THREADS", "none")
-    with pytest.raises(InputError, match="expected a number from 1 up"):
-        get_threads()
-    with pytest.raises(InputError, match="n=0 is less than 1"):
-        set_threads(0)

@@ -5,22 +5,9 @@ one of them. Every metric here comes from a ranking of the database by Hamming d
 are those of the online hashing papers; ``docs/evaluation.md`` lists every convention.
 """
 
+from streamhash.metrics import scores
 from streamhash.metrics.retrieval import Retrieval
-from streamhash.metrics.scores import (
-    RANKS,
-    area_under_curve,
-    evaluate,
-    mean_average_precision,
-    precision_at_ranks,
-    precision_within_radius,
-)
+from streamhash.metrics.scores import *  # noqa: F403
 
-__all__ = [
-    "RANKS",
-    "Retrieval",
-    "area_under_curve",
-    "evaluate",
-    "mean_average_precision",
-    "precision_at_ranks",
-    "precision_within_radius",
-]
+__all__ = ["Retrieval"]
+__all__ += scores.__all__

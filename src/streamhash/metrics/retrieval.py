@@ -168,7 +168,7 @@ class Retrieval:
     def _count(self) -> NDArray[np.int32]:
         if self._counts is None:
             self._counts = ranking.count_by_distance(self._queries, self._items)
-        return self._counts[:, :, : self.n_bits + 1]
+        return self._counts
 
     def _totals(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """All items, and the relevant ones, at each distance: (n_queries, n_bits + 1)."""

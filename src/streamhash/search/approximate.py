@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from streamhash.codes import Codes
 from streamhash.errors import InputError
 from streamhash.optional import import_optional
-from streamhash.parameters import Maybe, Rule, Whole, check_parameters
+from streamhash.parameters import Maybe, Whole, check_parameters
 from streamhash.search.ids import MISSING, kind, to_bytes
 from streamhash.search.index import NO_DISTANCE, HammingIndex, check_width
 from streamhash.threads import get_threads
@@ -20,6 +20,7 @@ __all__ = ["ApproximateIndex"]
 
 MAX_DEFAULT_BUCKETS = 1024  # more take longer to make than they save
 TRAINING_CODES_PER_BUCKET = 256  # that k-means looks at, faiss's number too
+SEED = {"random_state": Maybe(Whole(0, 2**31 - 1))}
 
 
 class _Built(NamedTuple):
@@ -64,11 +65,7 @@ class ApproximateIndex:
         random_state: int | None = None,
     ) -> None:
         values = {"n_buckets": n_buckets, "random_state": random_state}
-        rules: dict[str, Rule] = {
-            "n_buckets": Maybe(Whole(1)),
-            "random_state": Maybe(Whole(0, 2**31 - 1)),
-        }
-        check_parameters("ApproximateIndex", values, rules)
+        check_parameters("ApproximateIndex", values, {"n_buckets": Maybe(Whole(1)), **SEED})
         self.index, self.n_buckets, self.random_state = index, n_buckets, random_state
         self._built = _Built(None, np.zeros(0, np.int64), b"")
         self.n_probe = n_probe

@@ -54,15 +54,13 @@ def check_ids(ids: Any, *, place: str) -> NDArray[Any]:
 
 def check_once(ids: NDArray[Any], *, place: str) -> None:
     """Refuse ids of which one comes twice."""
-    if kind(ids) == "whole numbers":
-        if len(ids) < 2 or (ids[1:] > ids[:-1]).all():
-            return
-        values, counts = np.unique(ids, return_counts=True)
-        twice = values[counts > 1].tolist()
-    else:
-        twice = [value for value, count in Counter(ids.tolist()).items() if count > 1]
-    if twice:
-        raise InputError(f"{place}: id {twice[0]!r} came twice; pass each id once.")
+    if (ids[1:] > ids[:-1]).all():
+        return
+    counts = Counter(ids.tolist())
+    if len(counts) < len(ids):
+        raise InputError(
+            f"{place}: id {counts.most_common(1)[0][0]!r} came twice; pass each id once."
+        )
 
 
 def to_bytes(strings: NDArray[Any]) -> dict[str, NDArray[Any]]:

@@ -51,17 +51,17 @@ def to_planes(codes: Codes) -> Planes:
 
 def put(codes: Codes, planes: Planes, first: int) -> None:
     """Write rows of codes to the places from ``first`` on; not a byte of the others is touched."""
-    to_edge = min(-first % ITEMS_PER_BLOCK, len(codes))
-    if to_edge:
-        place = first % ITEMS_PER_BLOCK
-        planes[first // ITEMS_PER_BLOCK, :, place : place + to_edge] = codes[:to_edge].T
-    block, rest = n_blocks(first), codes[to_edge:]
-    whole = len(rest) // ITEMS_PER_BLOCK
-    rows = rest[: whole * ITEMS_PER_BLOCK].reshape(whole, ITEMS_PER_BLOCK, codes.shape[1])
-    planes[block : block + whole] = rows.transpose(0, 2, 1)
-    left = rest[whole * ITEMS_PER_BLOCK :]
-    if len(left):
-        planes[block + whole, :, : len(left)] = left.T
+    rows = planes.transpose(0, 2, 1)  # (n_blocks, ITEMS_PER_BLOCK, n_bytes), the same memory
+    while len(codes):
+        block, place = divmod(first, ITEMS_PER_BLOCK)
+        n = min(ITEMS_PER_BLOCK - place, len(codes))
+        if n < ITEMS_PER_BLOCK:
+            rows[block, place : place + n] = codes[:n]
+        else:  # all whole blocks at once
+            whole = len(codes) // ITEMS_PER_BLOCK
+            n *= whole
+            rows[block : block + whole] = codes[:n].reshape(whole, *rows.shape[1:])
+        codes, first = codes[n:], first + n
 
 
 def from_planes(planes: Planes, positions: NDArray[np.int64]) -> Codes:

@@ -1,0 +1,61 @@
+"""How many threads are used, and that results do not depend on it."""
+
+import threading
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from streamhash import InputError
+from streamhash.threads import (
+    get_threads,
+    run_blocks,
+    set_threads,
+    single_threaded_blas,
+    using_threads,
+)
+
+
+def test_the_number_of_threads_can_be_set(monkeypatch):
+    monkeypatch.setenv("STREAMHASH_THREADS", "3")
+    assert get_threads() == 3
+    set_threads(2)
+    assert get_threads() == 2
+    set_threads(None)
+    monkeypatch.setenv("STREAMHASH_THREADS", "none")
+    with pytest.raises(InputError, match="expected a number from 1 up"):
+        get_threads()
+    with pytest.raises(InputError, match="n=0 is less than 1"):
+        set_threads(0)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_results_come_in_the_order_of_the_blocks(n_threads):
+    with using_threads(n_threads):
+        assert get_threads() == n_threads
+        assert run_blocks(lambda block: block * block, range(20)) == [i * i for i in range(20)]
+
+
+def blas_threads():
+    return {info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"}
+
+
+def test_blas_has_one_thread_while_anyone_needs_it():
+    np.ones((2, 2)) @ np.ones((2, 2))  # which loads it
+    before = blas_threads()
+    entered, leave = threading.Event(), threading.Event()
+
+    def stay():
+        with single_threaded_blas():
+            entered.set()
+            leave.wait(10)
+
+    other = threading.Thread(target=stay)
+    other.start()
+    entered.wait(10)
+    with single_threaded_blas(), single_threaded_blas():
+        assert blas_threads() == {1}
+    assert blas_threads() == {1}  # the other one is still inside
+    leave.set()
+    other.join()
+    assert blas_threads() == before
