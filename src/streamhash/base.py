@@ -153,7 +153,7 @@ class Streaming(BaseEstimator):  # type: ignore[misc]
             with np.errstate(over="ignore"):  # what float32 cannot hold is refused as infinite
                 return validate_data(
                     self,
-                    as_numpy(X),
+                    X if isinstance(X, np.ndarray) else as_numpy(X),
                     reset=first,
                     accept_sparse="csr",
                     dtype=np.float32,

@@ -704,7 +704,8 @@ class Collection:
 
 def check_vectors(X: Any, width: int | None, kind: str, *, place: str) -> NDArray[Any]:
     """Return vectors as rows of float16 or float32, finite and as wide as the collection's."""
-    X = as_numpy(X)
+    if not isinstance(X, np.ndarray | list):
+        X = as_numpy(X)
     try:
         rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
         if rows.dtype.kind not in "fiub":

@@ -22,7 +22,7 @@ from streamhash.codes import Codes
 from streamhash.live.backends import Backend
 from streamhash.live.backends.memory import MemoryBackend
 from streamhash.live.journal import Journal, Keys, absent
-from streamhash.search.ids import MISSING, kind
+from streamhash.search.ids import kind
 
 __all__ = ["NO_LABEL", "Answer", "Directory", "Listing", "Moment", "View"]
 
@@ -222,7 +222,7 @@ class Answer(NamedTuple):
     def ids(self) -> NDArray[Any]:
         """The ids found, (n, k); -1 (None among strings) where there are no more items."""
         there, names = self.keys >= 0, self.listing.ids
-        ids = np.full(self.keys.shape, MISSING[kind(names)], names.dtype)
+        ids = np.full(self.keys.shape, None if names.dtype == object else -1, names.dtype)
         ids[there] = self.listing.ids_of(self.keys[there])
         return ids
 
@@ -264,9 +264,10 @@ class View:
         assert moment.model is not None
         assert moment.backend is not None
         codes = moment.model.transform(rows)
-        search = (
-            partial(_search_shared, moment) if moment.backend.is_shared else moment.backend.search
-        )
+        if isinstance(moment.backend, MemoryBackend):
+            search = moment.backend.index.search
+        else:
+            search = partial(_search_shared, moment)
         return Answer(moment.number, codes, *search(codes, k), moment.directory.listing)
 
     # -------------------------------------------------------------------------------- following

@@ -17,6 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from numpy.typing import NDArray
 from pydantic_core import from_json, to_json
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -28,7 +29,7 @@ from streamhash.live import Collection, Item, check_vectors
 from streamhash.service import models
 from streamhash.service.batching import Found, SearchBatcher
 from streamhash.service.compare import Comparison
-from streamhash.service.frames import TYPE, pack_frame
+from streamhash.service.frames import TYPE, pack_frame, unpack_vectors
 from streamhash.service.guard import Guard, Limits, Tokens, answer_error, host_patterns
 from streamhash.service.metrics import Metrics
 from streamhash.service.pictures import picture_shape, png
@@ -107,10 +108,24 @@ class Json(Response):
 class _JsonRequest(Request):
     async def json(self) -> Any:
         """Read JSON, strictly and quickly."""
+        return self._read(partial(from_json, allow_inf_nan=False), await self.body())
+
+    def _read(self, read: Callable[[bytes], Any], content: bytes) -> Any:
         try:
-            return from_json(await self.body(), allow_inf_nan=False)
+            return read(content)
         except ValueError as error:
             raise json.JSONDecodeError(str(error), "", 0) from error
+
+
+class _RawRequest(_JsonRequest):
+    """Raw numbers, which FastAPI takes for JSON."""
+
+    @property
+    def headers(self) -> Headers:
+        return Headers({**super().headers, "content-type": "application/json"})
+
+    async def json(self) -> Any:
+        return self._read(unpack_vectors, await self.body())
 
 
 class BodyRoute(APIRoute):
@@ -135,7 +150,8 @@ class BodyRoute(APIRoute):
             if kind != "application/json" and not (takes_raw and kind == TYPE):
                 raw = f", or {TYPE} for raw vectors" if takes_raw else ""
                 raise HTTPException(415, f"send Content-Type: application/json{raw}.")
-            return await handle(_JsonRequest(request.scope, request.receive))
+            read_as = _RawRequest if kind == TYPE else _JsonRequest
+            return await handle(read_as(request.scope, request.receive))
 
         return handle_typed
 
@@ -195,15 +211,16 @@ class _Service:
 
     async def search(self, body: models.SearchBody, *, metadata: bool) -> Found:
         """Search for vectors, or for those of stored items."""
-        k, number, own = body.k, body.model, None
-        if body.ids is not None:
-            self.limits.check(len(body.ids), k)
-            own, rows = await self.reads.run(self.collection.vectors_of, body.ids)
-        else:
-            assert body.vectors is not None  # one of both came
+        if (body.vectors is None) == (body.ids is None):
+            raise HTTPException(422, "pass either vectors or ids.")
+        k, number, own = int(body.k), body.model, None
+        if body.vectors is not None:
             self.limits.check(len(body.vectors), k, what="vectors")
             width = self.collection.n_features
             rows = check_vectors(body.vectors, width, "float32", place="search: vectors")
+        else:
+            self.limits.check(len(body.ids or []), k)
+            own, rows = await self.reads.run(self.collection.vectors_of, body.ids)
         if number is not None and number != self.collection.model_number:
             search = self.comparison.search
             return await self.heavy.run(search, number, rows, own, k, metadata=metadata)
@@ -481,7 +498,7 @@ def _add_searches(app: FastAPI, service: _Service) -> None:
     @app.post("/api/compare", response_model=models.Comparison, responses=errors)
     async def compare(body: models.CompareBody) -> Response:
         """Answer the same queries by two models or methods, on a sample of the items."""
-        service.limits.check(len(body.queries), body.k, what="queries")
+        service.limits.check(len(body.queries), int(body.k), what="queries")
         return Json(await service.heavy.run(service.comparison.compare, body))
 
 

@@ -82,7 +82,7 @@ class Comparison:
             else:
                 number, method = 0, side.method
                 model = sample.learn(method, collection.n_bits)
-            answer = sample.search(model, number, rows, body.k)
+            answer = sample.search(model, number, rows, int(body.k))
             found = Found(answer, collection.metadata(answer.keys))
             facts = {"model": None if method else number, "method": method}
             sides[name] = {**facts, "codes": found.codes(), "results": found.results()}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from streamhash.errors import InputError
 
-__all__ = ["TYPE", "pack_frame", "read_array", "unpack_frame"]
+__all__ = ["TYPE", "pack_frame", "read_array", "unpack_frame", "unpack_vectors"]
 
 TYPE = "application/octet-stream"
 PREFIX = 4  # bytes that tell the length of the head
@@ -46,6 +46,17 @@ def unpack_frame(body: bytes) -> tuple[dict[str, Any], memoryview]:
     if not isinstance(head, dict):
         raise InputError("raw body: the head is not a JSON object; pass one.")
     return head, memoryview(body)[start:]
+
+
+def unpack_vectors(body: bytes) -> dict[str, Any]:
+    """Return the body of a request as its JSON would be, but for the vectors: they are an array."""
+    head, content = unpack_frame(body)
+    rows, rest = read_array(content, "float32", head.pop("shape", None))
+    if len(rest):
+        raise InputError(f"raw body: {len(rest)} bytes came after the numbers.")
+    if "vectors" in head:
+        raise InputError("raw body: vectors came in the head; send them as numbers after it.")
+    return {**head, "vectors": rows}
 
 
 def read_array(content: memoryview, kind: str, shape: Any) -> tuple[NDArray[Any], memoryview]:

@@ -180,7 +180,8 @@ def _explain(errors: Any) -> str:
     """Tell the first thing that is wrong with a request, and how many more there are."""
     first = errors[0]
     # Beside names and places in lists, pydantic names types that were tried.
-    parts = [str(part) for part in first["loc"][1:] if str(part).isalnum()]
+    place = () if first["type"] == "json_invalid" else first["loc"][1:]
+    parts = [str(part) for part in place if str(part).isalnum()]
     reason = first.get("ctx", {}).get("error", first["msg"])
     more = f" ({len(errors) - 1} more)" if len(errors) > 1 else ""
     return f"{'.'.join(parts) or first['loc'][0]}: {str(reason).rstrip('.')}{more}."[:500]

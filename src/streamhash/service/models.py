@@ -1,12 +1,10 @@
 """What requests and answers look like; FastAPI writes the OpenAPI description from these."""
 
-from collections.abc import Callable
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WrapValidator, model_validator
-
-from streamhash.service.frames import read_array, unpack_frame
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf, WithJsonSchema
+from pydantic.json_schema import SkipJsonSchema
 
 TOO_LARGE = 2**63
 
@@ -16,21 +14,23 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _array_or_lists(value: Any, check: Callable[[Any], Any]) -> Any:
-    """Let vectors of a raw body pass as they are."""
-    return value if isinstance(value, np.ndarray) else check(value)
-
-
 Number = Annotated[int, Field(ge=0, lt=TOO_LARGE), BeforeValidator(_whole)]
 Text = Annotated[str, Field(max_length=1000)]
 Id = Number | Text
 Label = Annotated[int, Field(gt=-TOO_LARGE, lt=TOO_LARGE), BeforeValidator(_whole)] | Text
 Vector = Annotated[list[float], Field(min_length=1, title="Vector")]
 Lists = Annotated[list[Vector], Field(min_length=1)]
-Vectors = Annotated[Lists, WrapValidator(_array_or_lists)]
+# Vectors of a raw body are an array already.
+Vectors = Annotated[
+    Lists | SkipJsonSchema[InstanceOf[np.ndarray]], Field(union_mode="left_to_right")
+]
 Ids = Annotated[list[Id], Field(min_length=1, examples=[[0]])]
 Labels = Annotated[list[Label | None], Field(examples=[[1]])]
-K = Annotated[int, Field(ge=1, lt=TOO_LARGE), BeforeValidator(_whole)]
+# 10 or 10.0, which are the same in JSON.
+K = Annotated[
+    Annotated[int, Field(ge=1)] | Annotated[float, Field(ge=1, multiple_of=1)],
+    WithJsonSchema({"type": "integer", "minimum": 1}),
+]
 
 
 class _Body(BaseModel):
@@ -41,19 +41,6 @@ class _Body(BaseModel):
 
 class VectorBody(_Body):
     """A body that has vectors, and may come as raw numbers (see ``frames``)."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _unpack(cls, body: Any) -> Any:
-        if not isinstance(body, bytes):
-            return body
-        head, numbers = unpack_frame(body)
-        rows, rest = read_array(numbers, "float32", head.pop("shape", None))
-        if len(rest):
-            raise ValueError(f"raw body: {len(rest)} bytes came after the numbers")
-        if "vectors" in head:
-            raise ValueError("raw body: vectors came in the head; send them as numbers after it")
-        return {**head, "vectors": rows}
 
 
 def _either(one: str, other: str) -> dict[str, Any]:
@@ -72,12 +59,6 @@ class SearchBody(VectorBody):
     k: K = Field(10, description="Neighbours of each query.")
     model: Number | None = Field(None, description="An older model, tried on a sample of items.")
     metadata: bool = Field(True, description="Whether to answer with metadata.")
-
-    @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
-        if (self.vectors is None) == (self.ids is None):
-            raise ValueError("pass either vectors or ids")
-        return self
 
 
 class EncodeBody(VectorBody):
