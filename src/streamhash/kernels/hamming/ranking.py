@@ -80,8 +80,14 @@ def _pair(queries: Side, items: Side) -> _Pairs:
 
 
 @kernel
-def _compare(pairs: _Pairs, q: int, first: int, n: int, similar: Distances) -> None:
-    """1 for each of the ``n`` items after ``first`` that is similar to query ``q``, else 0."""
+def _measure(pairs: _Pairs, q: int, chunk: int, distances: Distances, similar: Distances) -> int:
+    """Distances of query ``q`` from the items of a chunk; 1 for those that are similar, else 0.
+
+    Returns how many items the chunk has.
+    """
+    size, first = min(BLOCKS_MEASURED, len(pairs.planes) - chunk), ITEMS_PER_BLOCK * chunk
+    n = min(ITEMS_PER_BLOCK * size, len(pairs.labels) - first)
+    measure(pairs.queries, q, pairs.planes, chunk, size, distances)
     if len(pairs.masks) == 0:
         label, labels = pairs.query_labels[q], pairs.labels[first : first + n]
         for j in range(n):
@@ -92,6 +98,7 @@ def _compare(pairs: _Pairs, q: int, first: int, n: int, similar: Distances) -> N
             mask, row = pairs.query_masks[w, q], pairs.masks[w, first : first + n]
             for j in range(n):
                 similar[j] |= (row[j] & mask) != 0
+    return n
 
 
 def count_by_distance(queries: Side, items: Side) -> Counts:
@@ -104,15 +111,12 @@ def count_by_distance(queries: Side, items: Side) -> Counts:
 
 @kernel
 def _count(pairs: _Pairs, start: int, counts: Counts) -> None:
-    n_items, n_buckets = len(pairs.labels), np.uint16(counts.shape[2])
+    n_buckets = np.uint16(counts.shape[2])
     distances, similar = np.empty(ITEMS_MEASURED, np.uint16), np.empty(ITEMS_MEASURED, np.uint16)
     for q in range(start, min(start + QUERIES_PER_CALL, len(counts))):
         tally = counts[q].ravel()  # dissimilar, then similar
         for chunk in range(0, len(pairs.planes), BLOCKS_MEASURED):
-            size = min(BLOCKS_MEASURED, len(pairs.planes) - chunk)
-            n = min(ITEMS_PER_BLOCK * size, n_items - ITEMS_PER_BLOCK * chunk)
-            measure(pairs.queries, q, pairs.planes, chunk, size, distances)
-            _compare(pairs, q, ITEMS_PER_BLOCK * chunk, n, similar)
+            n = _measure(pairs, q, chunk, distances, similar)
             for j in range(n):
                 distances[j] += n_buckets * similar[j]
             for j in range(n):
@@ -172,10 +176,7 @@ def _walk(
         seen, found = counts[q, 0], counts[q, 1]
         n_hits = np.uint64(0)
         for chunk in range(0, len(pairs.planes), BLOCKS_MEASURED):
-            size = min(BLOCKS_MEASURED, len(pairs.planes) - chunk)
-            n = min(ITEMS_PER_BLOCK * size, n_items - ITEMS_PER_BLOCK * chunk)
-            measure(pairs.queries, q, pairs.planes, chunk, size, distances)
-            _compare(pairs, q, ITEMS_PER_BLOCK * chunk, n, similar)
+            n = _measure(pairs, q, chunk, distances, similar)
             for j in range(n):
                 distance = distances[j]
                 hit_distance[n_hits] = distance  # kept only if similar: cheaper than a branch
@@ -243,29 +244,23 @@ def walk_top(queries: Side, items: Side, cutoffs: Integers) -> tuple[Floats, Cou
 
 @kernel
 def _walk_ranked(
-    pairs: _Pairs,
-    ranked: Integers,
-    first: int,
-    start: int,
-    column: Counts,
-    sums: Floats,
-    hits: Counts,
+    pairs: _Pairs, ranked: Integers, at: int, start: int, column: Counts, sums: Floats, hits: Counts
 ) -> None:
-    """Walk the ``ranked`` items of the queries from ``first`` on: some rows from ``start`` on."""
+    """Walk the ``ranked`` items of the queries from ``at`` on: some rows from ``start`` on."""
     n_ranks = ranked.shape[1]
     hit_ranks, precisions = np.empty(n_ranks, np.int64), np.empty(n_ranks)
     for row in range(start, min(start + QUERIES_PER_CALL, len(ranked))):
         n_hits = np.int64(0)
         for i in range(n_ranks):
-            if _similar(pairs, first + row, ranked[row, i]):
+            if _similar(pairs, at + row, ranked[row, i]):
                 hit_ranks[n_hits] = i
                 n_hits += 1
                 precisions[i] = n_hits / (i + 1)
         # A sum of floats depends on its order: that of walk is the order of the database.
         sort_by_key(hit_ranks[:n_hits], ranked[row])
         for i in hit_ranks[:n_hits]:
-            sums[first + row, column[i + 1]] += precisions[i]
-            hits[first + row, column[i + 1]] += 1
+            sums[at + row, column[i + 1]] += precisions[i]
+            hits[at + row, column[i + 1]] += 1
 
 
 def count_within(queries: Side, items: Side, radius: int) -> Counts:
@@ -283,10 +278,8 @@ def _count_near(pairs: _Pairs, start: int, limits: Distances, counts: Counts) ->
     """Count near items of the ``QUERIES_PER_BATCH`` queries from ``start`` on."""
     codes, tables, planes = pairs.queries.codes, pairs.queries.tables, pairs.planes
     stop, n_items = min(start + QUERIES_PER_BATCH, len(codes)), len(pairs.labels)
-    out, masks = (
-        np.empty(QUERIES_PER_GROUP * ITEMS_PER_BLOCK, np.uint16),
-        np.empty(QUERIES_PER_GROUP, np.uint64),
-    )
+    out = np.empty(QUERIES_PER_GROUP * ITEMS_PER_BLOCK, np.uint16)
+    masks = np.empty(QUERIES_PER_GROUP, np.uint64)
     for chunk in range(0, len(planes), BLOCKS_PER_CHUNK):
         q = start
         while q < stop:
