@@ -232,10 +232,10 @@ class Trial:
         """Return what a child said before it was killed."""
         lines = []
         n_before = self.random.randrange(1, 6)
-        told = self.server.start(self.path, self.seed, eager)
-        child = next(told)["child"]
+        lines_said = self.server.start(self.path, self.seed, eager)
+        child = next(lines_said)["child"]
         kind, start = "", 0.0
-        for said in told:
+        for said in lines_said:
             lines.append(said)
             check("ended" not in said, f"the child ended by itself: {said}")
             if "task" in said:
@@ -247,7 +247,7 @@ class Trial:
                 self.lasts[kind] = 0.7 * self.lasts[kind] + 0.3 * (time.perf_counter() - start)
         time.sleep(self.random.random() * 1.3 * self.lasts[kind])
         os.kill(child, signal.SIGKILL)
-        for said in told:
+        for said in lines_said:
             if "ended" in said:
                 check(said["ended"] == signal.SIGKILL, f"the child ended by itself: {said}")
                 return lines
@@ -337,9 +337,8 @@ class Trial:
             return
         codes = batch.codes
         check(np.array_equal(codes, collection.model().transform(rows)), "codes are of two models")
-        backend = collection._view.now.backend
-        assert isinstance(backend, MemoryBackend)
-        index = backend.index
+        index = collection._view.now.backend
+        assert isinstance(index, MemoryBackend)
         check(np.array_equal(index.codes, codes), "the index differs from what is stored")
         check(np.array_equal(index.ids, keys), "the index has other keys")
         check(collection.history().refreshes[-1]["model"] == number, "the history lacks a refresh")

@@ -37,7 +37,7 @@ from streamhash.threads import single_threaded_blas
 
 DIMENSIONS, CLASSES, LABELLED, BITS, BATCH = 128, 100, 0.05, 64, 1_000
 SINGLES, SEARCHES, K, BESIDE = 300, 500, 10, 60  # BESIDE: batches added while others search
-FEW = 100  # calls that get, label or delete K items
+SMALL_CALLS = 100  # calls that get, label or delete K items
 
 Batch = tuple[NDArray[np.int64], NDArray[np.float32], list[int | None]]
 Facts = dict[str, float]
@@ -148,7 +148,7 @@ def collection(folder: Path, n: int, kind: str) -> Iterator[Facts]:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         list(pool.map(abs, [1, 2]))  # started before the clock
         yield {"refresh by two processes, s": timed(lambda: items.refresh(executor=pool))}
-    chosen = np.random.default_rng(2).choice(n, (3, FEW, K), replace=False).tolist()
+    chosen = np.random.default_rng(2).choice(n, (3, SMALL_CALLS, K), replace=False).tolist()
     for verb, call, ids in (
         ("get", items.get, chosen[0]),
         ("label", lambda some: items.label(some, [0] * K), chosen[1]),

@@ -74,27 +74,19 @@ class RefreshPolicy(NamedTuple):
 
 
 def information_gain(
-    new: OnlineHasher,
-    old: OnlineHasher,
-    sample: Matrix,
-    same: NDArray[np.bool_],
-    queries: Matrix | None = None,
+    new: OnlineHasher, old: OnlineHasher, sample: Matrix, same: NDArray[Any], queries: Any = None
 ) -> float:
     """Return by how many bits of information the new model's codes of a sample beat the old one's.
 
     ``same`` tells which items of the sample are neighbours of each query; without queries the
     sample asks itself.
     """
-    after, before = (
-        code_information(
-            model.transform(sample),
-            same,
-            model.n_bits,
-            queries=None if queries is None else model.transform(queries),
-        )
-        for model in (new, old)
-    )
-    return after - before
+
+    def information(model: OnlineHasher) -> float:
+        asked = None if queries is None else model.transform(queries)
+        return code_information(model.transform(sample), same, model.n_bits, queries=asked)
+
+    return information(new) - information(old)
 
 
 class SnapshotHasher(HasherAround):

@@ -19,6 +19,8 @@ from streamhash.lab import plan_cell, read_folder, run_cells
 from streamhash.lab.datasets import load_data
 from streamhash.live import Collection
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("distributed", reason="needs Dask")
 
 PROGRAM = Path(sys.executable).with_name("streamhash")

@@ -11,7 +11,7 @@ from streamhash import LSH, SDOH, FileError, InputError, InUseError, NotStartedE
 from streamhash.live import Collection, journal
 from streamhash.live.learner import Monitor
 
-FAR = 2147483647
+NO_ITEM = 2147483647
 
 
 def stream(n=200, d=8, classes=3, seed=0):
@@ -46,7 +46,7 @@ def whole(collection):
         rows = np.array([item.vector for item in items])
         codes = np.array([item.code for item in items])
         assert np.array_equal(codes, collection.model().transform(rows))
-        assert np.array_equal(codes, collection._view.now.backend.index.codes)
+        assert np.array_equal(codes, collection._view.now.backend.codes)
     assert collection._journal.dataset("items").count_rows() == len(items) if items else True
     return {item.id: (item.vector.tobytes(), item.label, item.metadata) for item in items}
 
@@ -91,7 +91,7 @@ def test_k_beyond_the_items_and_no_items_left(path):
     with Collection.create(path, hasher()) as c:
         c.add(range(20), X[:20], Y[:20])
         distances, ids = c.search(X[:2], k=25)
-        assert distances[:, 20:].tolist() == [[FAR] * 5] * 2
+        assert distances[:, 20:].tolist() == [[NO_ITEM] * 5] * 2
         assert ids[:, 20:].tolist() == [[-1] * 5] * 2
         c.delete(range(20))
         assert c.search(X[:1], k=2)[1].tolist() == [[-1, -1]]
@@ -382,6 +382,7 @@ def test_the_curve_is_bounded_and_drift_is_a_fall_and_not_noise():
 # ------------------------------------------------------------------------------------ threads
 
 
+@pytest.mark.slow
 def test_threads_see_one_model_at_a_time(path):
     """Each answer is that of one model: the item's own vector is at distance 0 in it."""
     c = Collection.create(path, hasher(), refresh="manual")
@@ -393,7 +394,7 @@ def test_threads_see_one_model_at_a_time(path):
             try:
                 while not stop.is_set():
                     work()
-            except BaseException as error:  # noqa: BLE001  told at the end
+            except BaseException as error:  # noqa: BLE001  raised at the end
                 errors.append(error)
                 stop.set()
 
@@ -567,7 +568,7 @@ def test_memory_does_not_grow_with_what_is_gone(path):
         assert c.search(X[:3], 1)[0].ravel().tolist() == [0, 0, 0]
 
 
-def test_a_lock_that_is_held_is_told(path):
+def test_a_lock_that_is_held_is_an_error(path):
     with Collection.create(path, hasher()) as c:
         with pytest.raises(InUseError, match="is writing to this collection; close it there"):
             Collection.open(path)

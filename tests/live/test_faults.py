@@ -19,6 +19,8 @@ import pytest
 from streamhash import SDOH, FileError, InputError, InUseError
 from streamhash.live import Collection, refresh
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -43,7 +45,7 @@ def whole(collection):
         rows = np.array([item.vector for item in items])
         codes = np.array([item.code for item in items])
         assert np.array_equal(codes, collection.model().transform(rows))
-        assert np.array_equal(codes, collection._view.now.backend.index.codes)
+        assert np.array_equal(codes, collection._view.now.backend.codes)
     return {item.id: (item.vector.tobytes(), item.label) for item in items}
 
 
@@ -94,7 +96,7 @@ def fill(path):
         os.close(file)
 
 
-def test_a_full_disk_is_told_and_nothing_is_half_there(small_disk):
+def test_a_full_disk_is_an_error_and_nothing_is_half_there(small_disk):
     path, filling = small_disk / "items", small_disk / "filling"
     c = Collection.create(path, hasher(), refresh="manual")
     c.add(range(60), X[:60], Y[:60])
@@ -142,7 +144,7 @@ def test_a_disk_that_fills_up_slowly(small_disk):
             failed += 1
     assert c.ids == [*range(n)]
     learner = c._learner.hasher_.to_bytes()
-    with contextlib.suppress(FileError):  # a refresh that failed: told once, at the latest now
+    with contextlib.suppress(FileError):  # a refresh that failed: raised once, at the latest now
         c.close()
     with Collection.open(path, read_only=True) as reader:
         assert reader.ids == [*range(n)]
@@ -344,7 +346,7 @@ def test_a_refresh_that_was_interrupted_goes_on_from_there(large, monkeypatch):
     assert large.status()["refresh"]["interrupted"] is False
 
 
-def test_a_worker_that_is_killed_is_told_and_made_up_for(large):
+def test_a_worker_that_is_killed_is_an_error_and_made_up_for(large):
     killed = []
 
     def kill_worker(*_):

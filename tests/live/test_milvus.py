@@ -22,6 +22,8 @@ from streamhash.live.backends.milvus import ROWS_RETURNED, Server
 from streamhash.live.export import export_to_milvus
 from streamhash.search import HammingIndex
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "root:Milvus"  # of every new server
 LEASE = 5  # seconds after which a server that was killed is forgotten by the next one
 FASTER = {  # than the defaults, which are made for clusters
@@ -379,7 +381,7 @@ def test_what_is_changed_while_the_server_is_stopped_comes_by_itself(tmp_path, s
             items.delete(range(50))
             items.label([60], [3])
             items.add([70], X[:1], y[:1], existing="replace")
-            assert len(items) == 1150  # stored, and told
+            assert len(items) == 1150  # stored, and counted
             with pytest.raises(
                 UnreachableError, match="Nothing is lost: what is stored is sent when"
             ):
@@ -492,7 +494,7 @@ def test_searches_never_see_two_models_and_old_ones_are_dropped(tmp_path, server
         def watch(collection):
             try:
                 look(collection)
-            except BaseException as error:  # noqa: BLE001  told at the end
+            except BaseException as error:  # noqa: BLE001  raised at the end
                 wrong.append(error)
 
         threads = [threading.Thread(target=partial(watch, each)) for each in (items, reader)]

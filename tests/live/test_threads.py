@@ -24,7 +24,7 @@ def test_searches_go_on_while_another_thread_adds_and_refreshes(tmp_path):
                 assert items.encode(X[:2]).shape == (2, 1)
                 assert items.n_features == 8
                 searches += 1
-        except BaseException as error:  # noqa: BLE001  told below
+        except BaseException as error:  # noqa: BLE001  raised below
             errors.append(error)
 
     thread = threading.Thread(target=search)

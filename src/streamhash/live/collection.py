@@ -255,7 +255,7 @@ class Collection:
         """
         journal, view = self._journal, self._view
         with journal.changing("add"):
-            new = self._checked(ids, X, y, metadata, existing)
+            new = self._checked(ids, X, y, metadata=metadata, existing=existing)
             if existing == "skip" and (new.found >= 0).any():
                 new = new.some(np.flatnonzero(new.found < 0))
             if len(new.ids) == 0:
@@ -263,7 +263,7 @@ class Collection:
             model, replaced = view.now.model, new.found[new.found >= 0]
             codes = None if model is None else model.transform(new.rows)
             learner = self._learner.taught(view.now, new.rows, new.labels, codes)
-            with self._learner.storing(journal, learner, items=1):
+            with journal.storing(self._learner, learner, items=1):
                 keys = journal.append_items(new.ids, new.rows, new.labels, new.metadata, codes)
                 view.append(keys, new.ids, new.labels, codes, replaced)
             journal.delete_replaced(replaced)
@@ -271,25 +271,19 @@ class Collection:
         self._tidy()
         return len(new.ids)
 
-    def check(
-        self,
-        ids: Any,
-        X: Any,
-        y: Any = None,
-        *,
-        metadata: Sequence[Any] | None = None,
-        existing: str = "refuse",
-    ) -> None:
+    def check(self, ids: Any, X: Any, y: Any = None, **options: Any) -> None:
         """Refuse what ``add`` would refuse, and store nothing: before adding piece by piece."""
         with self._journal.changing("add"):
-            self._checked(ids, X, y, metadata, existing)
+            self._checked(ids, X, y, **options)
 
-    def _checked(self, ids: Any, X: Any, y: Any, metadata: Any, existing: str) -> _Checked:
+    def _checked(
+        self, ids: Any, X: Any, y: Any, *, metadata: Any = None, existing: str = "refuse"
+    ) -> _Checked:
         place = "Collection.add"
         check_parameters(
             place, {"existing": existing}, {"existing": Choice("refuse", "skip", "replace")}
         )
-        rows = check_vectors(X, self.n_features, self._journal.settings["vectors"], place=place)
+        rows = check_vectors(X, self.n_features, self.vector_type, place=place)
         labels = check_item_labels(y, len(rows), place=place)
         texts = _check_metadata(metadata, len(rows), place=place)
         names = self._new_ids(ids, len(rows), place)
@@ -335,7 +329,7 @@ class Collection:
             model, rows = view.now.model, journal.items(keys).vectors
             codes = None if model is None else model.transform(rows)
             learner = self._learner.taught(view.now, rows, labels, codes, keys)
-            with self._learner.storing(journal, learner, labels=1):
+            with journal.storing(self._learner, learner, labels=1):
                 journal.append_labels(keys, labels)
                 view.label(keys, labels)
         self._refresher.run_if_due()
@@ -347,7 +341,7 @@ class Collection:
             keys, names = self._find(ids, "Collection.delete")
             if len(keys) == 0:
                 return
-            with self._learner.storing(self._journal, None, items=1):
+            with self._journal.storing(self._learner, None, items=1):
                 self._journal.delete_items(keys)
                 self._view.delete(keys, names.tolist())
         self._tidy()
@@ -371,7 +365,7 @@ class Collection:
     # ---------------------------------------------------------------------------------- refresh
 
     def refresh(
-        self, *, executor: Executor | None = None, progress: Progress | None = None
+        self, *, executor: Executor | None = None, progress: Progress = lambda *_: None
     ) -> bool:
         """Encode all items with what has been learned, and serve that; return if it changed.
 
@@ -475,9 +469,9 @@ class Collection:
         return found.distances, found.ids()
 
     def answer(self, rows: NDArray[np.float32], k: int) -> Answer:
-        """Search for rows that ``check_vectors`` returned; tell all that is known of the answer."""
-        for tries_left in range(RETRIES, -1, -1):
-            self._follow()
+        """Search for rows that ``check_vectors`` returned; return all that was found of them."""
+        self._follow()
+        for _ in range(RETRIES):
             self._serving("search")
             number = self._view.now.number
             try:
@@ -485,9 +479,9 @@ class Collection:
             except UnreachableError:
                 self._follow()
                 # If another model serves meanwhile, the codes of the one before may be gone.
-                if self._view.now.number == number or not tries_left:
+                if self._view.now.number == number:
                     raise
-        raise AssertionError("the last try returns or raises")
+        return self._view.answer(rows, k)
 
     def encode(self, X: Any) -> Codes:
         """Return the codes of vectors by the model that serves."""
@@ -624,7 +618,7 @@ class Collection:
     def export(self, path: str | PathLike[str], *, vectors: bool = False) -> int:
         """Write all items to a file for other programs; return how many.
 
-        What is written is told by the ending of ``path``:
+        The ending of ``path`` says what is written:
 
         - ``.parquet``: a row an item with ``id``, ``label``, ``metadata`` (JSON), ``code`` and, if
           wanted, ``vector``; piece by piece, in bounded memory.

@@ -31,7 +31,7 @@ to the file system.
 Every commit is the version right after the one in use here, or it is refused: on a local disk
 nobody else holds the lock of the writer; in an object store, which has no locks, the commits are of
 kinds that Lance never puts on top of a version which this process has not seen. So a second writer
-is told so before anything of his is stored, and keys and learner states can be told by versions.
+gets an error before anything of it is stored, and keys and learner states are known by versions.
 """
 
 import json
@@ -65,6 +65,8 @@ from streamhash.optional import import_optional
 if TYPE_CHECKING:
     import lance
     import pyarrow as pa
+
+    from streamhash.live.learner import Learner
 
 __all__ = ["Batch", "Journal", "Keys", "Model", "Pieces"]
 
@@ -289,20 +291,24 @@ class Journal:
                 raise
 
     @contextmanager
-    def storing(self, learner: bytes | None, *, items: int = 0, labels: int = 0) -> Iterator[None]:
-        """Store a state of the learner with a change, that the block commits and does in memory.
+    def storing(
+        self, learner: "Learner", twin: "Learner | None", *, items: int = 0, labels: int = 0
+    ) -> Iterator[None]:
+        """Store the learner with a change, that the block commits and does in memory.
 
-        ``items`` and ``labels`` are by how many versions the block takes them on.
+        If it has a ``twin`` that has learned more, that is stored, and it becomes that. ``items``
+        and ``labels`` are by how many versions the block takes them on.
         """
         with uninterrupted():
             before = self._versions
             try:
-                if learner is None and self._learner_behind:
-                    learner = self._read_learner()[0]["content"]
-                if learner is not None:
+                if twin is not None or self._learner_behind:
                     self._learner_behind = True
-                    self._write_learner(learner, (before[0] + items, before[1] + labels))
+                    content = (twin or learner).to_bytes()
+                    self._write_learner(content, (before[0] + items, before[1] + labels))
                 yield
+                if twin is not None:
+                    learner.become(twin)
             except BaseException:
                 if self._latest != before:
                     self.is_stale = True  # it was stored, and the failure came after
@@ -312,8 +318,9 @@ class Journal:
     def settle(self) -> None:
         """See to it that the last learner state stored is the one that counts."""
         if self._learner_behind:
-            with self.storing(None):
-                pass
+            with uninterrupted():
+                self._write_learner(self._read_learner()[0]["content"], self._versions)
+                self._learner_behind = False
 
     def _append(self, name: str, columns: "dict[str, Any] | pa.Table") -> None:
         """Commit rows, after those that are there."""

@@ -7,8 +7,6 @@ is a few numbers, and the curve keeps a bounded number of points.
 
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +22,6 @@ from streamhash.refresh import information_gain
 from streamhash.reservoir import Reservoir
 
 if TYPE_CHECKING:
-    from streamhash.live.journal import Journal
     from streamhash.live.view import Moment
 
 __all__ = ["Learner", "Monitor"]
@@ -224,20 +221,6 @@ class Learner(Streaming):
         """Be another, which was stored; in one step, as other threads may look."""
         self.__dict__ = other.__dict__
 
-    @contextmanager
-    def storing(
-        self, journal: "Journal", twin: "Learner | None", *, items: int = 0, labels: int = 0
-    ) -> Iterator[None]:
-        """Store a twin, if there is one, with the change that the block makes; then be that twin.
-
-        ``items`` and ``labels`` are by how many versions the block takes them on.
-        """
-        content = None if twin is None else twin.to_bytes()
-        with journal.storing(content, items=items, labels=labels):
-            yield
-            if twin is not None:
-                self.become(twin)
-
     @property
     def is_ready(self) -> bool:
         """Whether it can encode."""
@@ -375,7 +358,7 @@ def _precisions(
     if backend is None or len(directory) == 0:
         return np.empty(0)
     try:
-        keys = backend.search(codes, min(LOOKED_AT, len(directory)), consistent=False)[1]
+        keys = backend.search_soon(codes, min(LOOKED_AT, len(directory)))[1]
     except UnreachableError:
         return np.empty(0)  # answers that nobody gets are not judged
     numbers = np.full(keys.shape, -1)

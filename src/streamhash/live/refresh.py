@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, as_completed
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -127,7 +128,7 @@ class Refresher:
     def run(
         self,
         executor: Executor | None = None,
-        progress: Progress | None = None,
+        progress: Progress = lambda *_: None,
         *,
         by_hand: bool = True,
     ) -> bool:
@@ -140,7 +141,7 @@ class Refresher:
                 if model is None:
                     self.error = None
                     return False
-                work = _Work(journal, model, self._report(progress))
+                work = _Work(journal, model, partial(self._report, progress))
             backend = view.prepare(model.number, work.hasher.n_bits)
             work.encode(executor, view.address, view.options)
             # Workers have sent what they made to the backend; this checks it, before writers wait.
@@ -154,15 +155,10 @@ class Refresher:
             self.error = None
         return True
 
-    def _report(self, progress: Progress | None) -> Callable[[int], None]:
-        """Return what takes note of the items encoded so far."""
-
-        def report(done: int) -> None:
-            self._progress = done, max(done, len(self._view.now.directory))
-            if progress is not None:
-                progress(*self._progress)
-
-        return report
+    def _report(self, progress: Progress, done: int) -> None:
+        """Take note of the items encoded so far."""
+        self._progress = done, max(done, len(self._view.now.directory))
+        progress(*self._progress)
 
     def _begin(self, by_hand: bool) -> Model | None:
         """Return the model to change to: the one an interrupted refresh had, or the learner now."""
@@ -172,7 +168,7 @@ class Refresher:
         if learner.n_waiting and by_hand:
             twin = learner.copy()
             twin.learn_waiting()
-            with learner.storing(journal, twin):
+            with journal.storing(learner, twin):
                 pass
         if not learner.is_ready:
             raise InputError(
@@ -213,7 +209,7 @@ class Refresher:
         }
         twin = self._learner.copy()
         twin.served(event, flips if model.number > 1 and rows else None)
-        with self._learner.storing(journal, twin, items=1):
+        with journal.storing(self._learner, twin, items=1):
             journal.commit_codes(model.number, code_bytes(work.hasher.n_bits), results, schema)
             view.advance()
         self.encoded_items += rows - work.n_resumed
@@ -394,7 +390,7 @@ def _encode(
     flips = np.zeros(hasher.n_bits, np.int64)
     away: list[UnreachableError] = []
 
-    # With its schema told, Lance calls it once for each batch, and not before to see what comes.
+    # Knowing its schema, Lance calls it once for each batch, and not before to see what comes.
     @batch_udf(pa.schema([(f"{CODE}{number}", pa.binary(code_bytes(hasher.n_bits)))]))
     def encode(batch: pa.RecordBatch) -> pa.RecordBatch:
         codes = hasher.transform(vectors_of(batch["vector"]))

@@ -6,7 +6,7 @@ model means a new moment, put in place of the old one in a single assignment.
 A *key* is a number that ascends in the order of adding; it is never given twice, not even to an
 item of the same id that was deleted and added again. Searches look ids up without a lock: they take
 the arrays once, what they may have seen of them is never written again (but labels, of which they
-read none), and a key that is not there any more is told, so that the search can be made again.
+read none), and where a key is not there any more, the search is made again.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from streamhash.base import OnlineHasher
 from streamhash.codes import Codes
 from streamhash.live.backends import Backend
 from streamhash.live.backends.memory import MemoryBackend
-from streamhash.live.journal import Journal, Keys, absent
+from streamhash.live.journal import Journal, Keys, Pieces, absent
 from streamhash.search.ids import kind
 
 __all__ = ["NO_LABEL", "Answer", "Directory", "Listing", "Moment", "View"]
@@ -264,11 +264,8 @@ class View:
         assert moment.model is not None
         assert moment.backend is not None
         codes = moment.model.transform(rows)
-        if isinstance(moment.backend, MemoryBackend):
-            search = moment.backend.index.search
-        else:
-            search = partial(_search_shared, moment)
-        return Answer(moment.number, codes, *search(codes, k), moment.directory.listing)
+        distances, keys = _search(moment.backend, moment.directory, codes, k)
+        return Answer(moment.number, codes, distances, keys, moment.directory.listing)
 
     # -------------------------------------------------------------------------------- following
 
@@ -355,19 +352,14 @@ class View:
             return self._prepared
         if self.address is None:
             return MemoryBackend(n_bits)
-        from streamhash.live.backends.milvus import MilvusBackend
+        from streamhash.live.backends.milvus import MilvusBackend, Server
 
-        journal = self._journal
-        return MilvusBackend(
-            self.address,
-            self.options,
-            number,
-            n_bits,
-            writes=not journal.read_only,
-            wanted=self.keys,
-            # By datasets that no other thread changes.
-            read=lambda keys: journal.another().read_codes(number, keys),
-        )
+        journal, server = self._journal, Server(self.address, self.options)
+
+        def read(keys: Keys) -> Pieces:  # by datasets that no other thread changes
+            return journal.another().read_codes(number, keys)
+
+        return MilvusBackend(server, number, n_bits, self.keys, None if journal.read_only else read)
 
     def prepare(self, number: int, n_bits: int) -> Backend | None:
         """Return a backend to be filled before its model serves; None where that is needless."""
@@ -392,13 +384,16 @@ class View:
         return self.now.backend.status()
 
 
-def _search_shared(moment: Moment, codes: Codes, k: int) -> tuple[NDArray[np.int32], Keys]:
-    """Search a backend that others change, passing over what this moment does not hold."""
-    assert moment.backend is not None
+def _search(
+    backend: Backend, directory: Directory, codes: Codes, k: int
+) -> tuple[NDArray[np.int32], Keys]:
+    """Search; where others change what is searched, pass over what the directory does not hold."""
+    if not backend.is_shared:
+        return backend.search(codes, k)
     wanted = k
     while True:
-        distances, keys = moment.backend.search(codes, wanted)
-        there = moment.directory.has(keys)
+        distances, keys = backend.search(codes, wanted)
+        there = directory.has(keys)
         enough = (there.sum(axis=1) >= k) | (keys[:, -1] < 0)
         if enough.all() or wanted >= SHARED_LIMIT:
             break

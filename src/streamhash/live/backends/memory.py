@@ -17,31 +17,12 @@ Keys = NDArray[np.int64]
 Read = Callable[[Keys], Iterable[tuple[Codes, Keys]]]  # the codes of those of these keys there are
 
 
-class MemoryBackend:
-    """Codes by key, in this process."""
+class MemoryBackend(HammingIndex):
+    """Codes by key, in this process: an index, with what a collection asks of a backend."""
 
     is_shared = False  # other processes search, or change, the same codes
 
-    def __init__(self, n_bits: int) -> None:
-        self.index = HammingIndex(n_bits)
-
-    def add(self, keys: Keys, codes: Codes) -> None:
-        """Take codes of new keys."""
-        self.index.add(keys, codes)
-
-    def delete(self, keys: Keys) -> None:
-        """Forget keys."""
-        self.index.delete(keys)
-
-    def search(
-        self,
-        codes: Codes,
-        k: int,
-        *,
-        consistent: bool = True,  # noqa: ARG002  it always is
-    ) -> tuple[NDArray[np.int32], Keys]:
-        """Find the nearest, among equals the lowest key: distances and keys, (n, k)."""
-        return self.index.search(codes, k)
+    search_soon = HammingIndex.search  # equals in any order, the last changes perhaps not seen
 
     def check(self) -> None:
         """Raise an UnreachableError if it is known to be away: it is here."""
@@ -51,22 +32,22 @@ class MemoryBackend:
 
     def fill(self, keys: Keys, read: Read) -> None:
         """Hold these keys and no others, reading only codes that are missing."""
-        there = self.index.ids
-        self.index.delete(np.setdiff1d(there, keys, assume_unique=True))
+        there = self.ids
+        self.delete(np.setdiff1d(there, keys, assume_unique=True))
         for codes, some in read(np.setdiff1d(keys, there, assume_unique=True)):
-            self.index.add(some, codes)
+            self.add(some, codes)
 
     serve = fill  # and be the one that is searched from now on
 
     def share_of_ones(self) -> list[float] | None:
         """Share of the codes in which each bit is one."""
-        codes, n_bits = self.index.codes, self.index.n_bits
+        codes = self.codes
         if len(codes) == 0:
             return None
-        ones = np.zeros(n_bits, np.int64)
+        ones = np.zeros(self.n_bits, np.int64)
         for start in range(0, len(codes), UNPACKED_CODES):
             some = codes[start : start + UNPACKED_CODES]
-            ones += unpack(some, n_bits).sum(axis=0, dtype=np.int64)
+            ones += unpack(some, self.n_bits).sum(axis=0, dtype=np.int64)
         return [round(share, 4) for share in (ones / len(codes)).tolist()]
 
     def status(self) -> dict[str, Any]:

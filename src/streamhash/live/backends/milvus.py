@@ -360,30 +360,28 @@ _open: "weakref.WeakSet[MilvusBackend]" = weakref.WeakSet()  # backends of this 
 class MilvusBackend:
     """The codes of one model in a Milvus server.
 
-    ``wanted`` tells the keys that it should hold now, ``read`` their codes.
+    ``wanted`` tells the keys that it should hold now, ``read`` their codes; without it, another
+    process sees to the changes.
     """
 
     is_shared = True
 
     def __init__(
         self,
-        address: str,
-        options: dict[str, Any] | None,
+        server: Server,
         number: int,
         n_bits: int,
-        *,
-        writes: bool,
         wanted: Callable[[], Keys],
-        read: Read,
+        read: Read | None,
     ) -> None:
-        self._server, self._number = Server(address, options), number
-        self.address = self._server.address
-        self.table = self._server.table(number, n_bits)
-        self._writes, self._wanted, self._read = writes, wanted, read
+        self._server, self.address, self._number = server, server.address, number
+        self.table = server.table(number, n_bits)
+        self._wanted, self._writes = wanted, read is not None
+        self._read: Read = read or (lambda _: ())
         self._held: Keys | None = None  # what the table holds, while it is filled
         # Locks are taken in this order: catching up, then the collection's (by wanted), then this.
         self._catching, self._changing = threading.Lock(), threading.Lock()
-        self._is_known = not writes  # what the table lacked, when this process began
+        self._is_known = read is None  # what the table lacked, when this process began
         self._late_adds: list[Keys] = []
         self._late_deletes: list[Keys] = []
         self._error: UnreachableError | None = None  # why it is behind; None if it is not
@@ -529,13 +527,13 @@ class MilvusBackend:
 
     # ---------------------------------------------------------------------------------- reading
 
-    def search(
-        self, codes: Codes, k: int, *, consistent: bool = True
-    ) -> tuple[NDArray[np.int32], Keys]:
-        """Find the nearest, after catching up; or at once, the last changes perhaps not seen."""
-        if consistent:
-            self._be_up_to_date(FIRST_RETRY)
-            return self.table.search(codes, k)
+    def search(self, codes: Codes, k: int) -> tuple[NDArray[np.int32], Keys]:
+        """Find the nearest, after catching up."""
+        self._be_up_to_date(FIRST_RETRY)
+        return self.table.search(codes, k)
+
+    def search_soon(self, codes: Codes, k: int) -> tuple[NDArray[np.int32], Keys]:
+        """Search without waiting for the last changes to be seen."""
         if self._error is not None:
             raise self._error
         try:
@@ -546,7 +544,7 @@ class MilvusBackend:
             raise
 
     def share_of_ones(self) -> list[float] | None:
-        """Not told: it would take reading all codes."""
+        """Unknown: it would take reading all codes."""
         return None
 
     def status(self) -> dict[str, Any]:
