@@ -6,7 +6,8 @@
 A document holds a table between ``<!-- table: NAME -->`` and ``<!-- end -->``. Names: those of
 ``TABLES``, METHOD-mnist for a method beside the paper, experiment-NAME or experiment-NAME-SETTINGS
 (-first for the first metric alone) for an experiment of the paper, verdict-NAME for whether its
-claims hold, and benchmark-NAME for what a benchmark printed. The options in ``cli.md`` are those that the verbs have.
+claims hold, and benchmark-NAME for what a benchmark printed. The options in ``cli.md`` are those
+that the verbs have.
 """
 
 import math
