@@ -323,10 +323,10 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
             first = not hasattr(self, "n_features_in_")
             X = self._check_features(X, place, first=first)
             labels = self._check_labels(y, X.shape[0], place)
-            if first:
-                self.n_samples_seen_, self.n_stages_ = 0, 0
-                self.parts_ = self._feature_parts(X.shape[1])
             with single_threaded_blas():
+                if first:
+                    self.n_samples_seen_, self.n_stages_ = 0, 0
+                    self.parts_ = self._feature_parts(X.shape[1])
                 for start in range(0, X.shape[0], self.batch_size):
                     stage = slice(start, start + self.batch_size)
                     rows = _dense(X[stage])

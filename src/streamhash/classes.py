@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.base import Streaming
-from streamhash.errors import InputError
+from streamhash.labels import number
 
 __all__ = ["ClassTable"]
 
@@ -36,16 +36,10 @@ class ClassTable(Streaming):
     def number(self, labels: NDArray[Any]) -> NDArray[np.int32]:
         """Return the number of each label (n,); those never seen get the next ones."""
         numbers = {label: place for place, label in enumerate(self.labels_)}
-        try:
-            found = [numbers.setdefault(label, len(numbers)) for label in labels.tolist()]
-        except TypeError as error:
-            raise InputError(
-                f"labels of a kind that cannot be compared ({error}); pass numbers, strings or "
-                "other plain values."
-            ) from error
+        found = number(labels.tolist(), numbers)
         if len(numbers) > len(self.labels_):
             self.labels_ = [*numbers]  # a new list: the old one may be wanted for rolling back
-        return np.array(found, np.int32)
+        return found
 
     def __len__(self) -> int:
         return len(self.labels_)

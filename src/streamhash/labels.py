@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 
 from streamhash.errors import InputError
 
-__all__ = ["as_numpy", "check_item_labels", "check_labels", "group", "neighbours", "same_width"]
+__all__ = [
+    "as_numpy",
+    "check_item_labels",
+    "check_labels",
+    "group",
+    "neighbours",
+    "number",
+    "same_width",
+]
 
 
 def as_numpy(values: Any) -> Any:
@@ -149,15 +157,19 @@ def group(labels: NDArray[Any]) -> NDArray[np.int32]:
     array([0, 1, 0], dtype=int32)
     """
     if labels.dtype == object:  # labels of several types cannot be sorted, only compared
-        numbers: dict[Any, int] = {}
-        try:
-            return np.array([numbers.setdefault(label, len(numbers)) for label in labels], np.int32)
-        except TypeError as error:
-            raise InputError(
-                f"labels of a kind that cannot be compared ({error}); pass numbers, strings or "
-                "other plain values."
-            ) from error
+        return number(labels, {})
     return np.unique(labels, return_inverse=True)[1].astype(np.int32)
+
+
+def number(labels: Iterable[Any], known: dict[Any, int]) -> NDArray[np.int32]:
+    """Return the number of each label; those not ``known`` get the next ones, and become so."""
+    try:
+        return np.array([known.setdefault(label, len(known)) for label in labels], np.int32)
+    except TypeError as error:
+        raise InputError(
+            f"labels of a kind that cannot be compared ({error}); pass numbers, strings or other "
+            "plain values."
+        ) from error
 
 
 def neighbours(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.bool_]:
