@@ -161,6 +161,7 @@ class TestResuming:
         assert np.array_equal(np.load("f.npy"), means(IMAGES).astype(np.float32))
         assert names_in(".") == ["f.npy"]
 
+    @pytest.mark.slow
     def test_it_survives_being_killed(self):
         Path("own.py").write_text(
             EXTRACTOR + "import os\nleft = [3]\n"

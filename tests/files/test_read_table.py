@@ -461,18 +461,18 @@ class TestOneReader:
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("name", ["t.npz", "t.csv", "t.jsonl", "t.parquet"])
 def test_items_take_the_memory_of_a_piece(name):
-    X = np.random.default_rng(0).random((4000, 100))
+    X = np.random.default_rng(0).random((2000, 50))
     if name == "t.npz":
         np.savez(name, X=X)
     elif name == "t.parquet":
-        save_parquet(name, {"vector": X.tolist()}, row_group_size=100)
+        save_parquet(name, {"vector": X.tolist()}, row_group_size=50)
     else:
         line = "{}" if name == "t.csv" else '{{"vector": [{}]}}'
         write(name, "\n".join(line.format(",".join(map(str, row))) for row in X.tolist()))
-    next(read_items(name, size=100))  # what it imports
+    next(read_items(name, size=50))  # what it imports
     tracemalloc.start()
     try:
-        assert sum(piece.n for piece in read_items(name, size=100)) == 4000
+        assert sum(piece.n for piece in read_items(name, size=50)) == 2000
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -169,7 +169,7 @@ class Request:
 
     def check_list(self, values: Any, width: int | None, line: int, name: str) -> "array[float]":
         """Return a list of numbers, ``width`` of them unless it is the first."""
-        is_list = isinstance(values, list) and all(type(value) in (float, int) for value in values)
+        is_list = isinstance(values, list) and {*map(type, values)} <= {float, int}
         if not is_list or len(values) != (len(values) if width is None else width):
             wanted = len(values) if width is None and isinstance(values, list) else width
             text = f"is not a list of {wanted or 'some'} numbers, as in the first line; write one"

@@ -84,6 +84,8 @@ def _csv_items(
     request: Request, taken: Taken, names: list[str], rows: Rows, lists: set[str]
 ) -> Items:
     at = {name: i for i, name in enumerate(names)}
+    places = [at[name] for name in taken.vectors]
+    is_list = bool(lists & {*taken.vectors})
     vector: Any = None
     for line, cells in rows:
         if len(cells) != len(names):
@@ -92,13 +94,13 @@ def _csv_items(
                 "of one length.",
                 FileError,
             )
-        if lists & {*taken.vectors}:
+        if is_list:
             name = taken.vectors[0]
             read = request.from_json(cells[at[name]], line)
             vector = request.check_list(read, vector and len(vector), line, name)
         elif taken.vectors:
             try:
-                vector = array("f", [float(cells[at[name]]) for name in taken.vectors])
+                vector = array("f", [float(cells[i]) for i in places])
             except ValueError:  # an empty cell or a text: look at each
                 numbers = (_number(cells[at[name]], line, name, request) for name in taken.vectors)
                 vector = array("f", numbers)

@@ -69,6 +69,7 @@ class TestStream:
         assert 170 < sizes.min() < 300
         assert 660 < sizes.max() < 830
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("seed", [0, 1])
     def test_a_linear_classifier_reaches_about_half(self, seed):
         X, y = PlacesLikeStream(seed).take(40_000)
@@ -160,6 +161,7 @@ class TestSet:
             load_data(NAME, rows=2000)
         assert list(folder.rglob("*.part")) == files_in(folder) == []
 
+    @pytest.mark.slow
     def test_a_killed_run_leaves_nothing_half_made(self, folder):
         code = f"from streamhash.lab.datasets import load_data; load_data({NAME!r}, rows=2_000_000)"
         process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)

@@ -68,6 +68,7 @@ def test_the_card_of_mnist_has_the_checksums_of_its_files():
     assert card.files == tuple(f"{file.name}.gz" for file in mnist.FILES)
 
 
+@pytest.mark.slow
 def test_mnist_is_whole():
     need_data("mnist")
     mnist = data.load_data("mnist")
@@ -79,6 +80,7 @@ def test_mnist_is_whole():
     assert Path(mnist.card.where).is_dir()
 
 
+@pytest.mark.slow
 def test_mnist_uncompressed_is_the_same(monkeypatch, tmp_path):
     archives = mnist_archives()
     expected = data.load_data("mnist")
@@ -93,6 +95,7 @@ def test_mnist_uncompressed_is_the_same(monkeypatch, tmp_path):
     assert np.array_equal(found.y, expected.y)
 
 
+@pytest.mark.slow
 def test_a_damaged_mnist_file_is_refused(monkeypatch, tmp_path):
     for path in mnist_archives():
         shutil.copyfile(path, tmp_path / path.name)
@@ -103,6 +106,7 @@ def test_a_damaged_mnist_file_is_refused(monkeypatch, tmp_path):
         data.load_data("mnist")
 
 
+@pytest.mark.slow
 def test_feature_sets_are_whole():
     need_data("miniplaces-features")
     places = data.load_data("miniplaces-features")
