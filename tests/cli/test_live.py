@@ -44,9 +44,9 @@ def digits(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory, digits):
+def stored(tmp_path_factory, digits):
     """A collection to read from."""
-    path = tmp_path_factory.mktemp("shelf") / "shelf"
+    path = tmp_path_factory.mktemp("stored") / "stored"
     live("create", path, "--bits", 32)
     live("add", path, digits / "some.jsonl")
     return path
@@ -71,7 +71,7 @@ def contents(path):
 
 
 def test_create_says_what_was_made(tmp_path):
-    path = tmp_path / "shelf"
+    path = tmp_path / "stored"
     assert live("create", path, "--set", "batch_size=100", "--refresh", "manual") == (
         f"{path} is an empty collection: SDOH, 32 bits. Go on with streamhash live add.\n"
     )
@@ -188,49 +188,49 @@ def test_standard_input_says_what_was_stored_before_a_fault(digits, fresh):
     assert ids == [*range(200)]
 
 
-def test_search_prints_a_table_or_json(digits, shelf):
-    lines = live("search", shelf, digits / "queries.jsonl", "-k", 2).split("\n")
+def test_search_prints_a_table_or_json(digits, stored):
+    lines = live("search", stored, digits / "queries.jsonl", "-k", 2).split("\n")
     assert lines[1].split() == ["query", "rank", "id", "distance", "label"]
     assert len(lines[3].split()) == 5
-    answers = json.loads(live("search", shelf, digits / "queries.jsonl", "-k", 5, "--json"))
+    answers = json.loads(live("search", stored, digits / "queries.jsonl", "-k", 5, "--json"))
     assert [answer["query"] for answer in answers] == [1500, 1501, 1502]
     data = load_data("digits")
-    with Collection.open(shelf, read_only=True) as items:
+    with Collection.open(stored, read_only=True) as items:
         distances, ids = items.search(data.X[1500:1503], 5)
     assert [answer["items"] for answer in answers] == ids.tolist()
     assert [answer["distances"] for answer in answers] == distances.tolist()
     assert [answer["labels"] for answer in answers] == data.y[ids].tolist()
     piped = live(
-        "search", shelf, "-", "-k", 5, "--json", input=(digits / "queries.jsonl").read_text()
+        "search", stored, "-", "-k", 5, "--json", input=(digits / "queries.jsonl").read_text()
     )
     assert json.loads(piped) == answers
     np.save(digits / "queries.npy", data.X[1500:1503])
-    rows = json.loads(live("search", shelf, digits / "queries.npy", "-k", 5, "--json"))
+    rows = json.loads(live("search", stored, digits / "queries.npy", "-k", 5, "--json"))
     assert [answer["query"] for answer in rows] == [0, 1, 2]
 
 
-def test_search_for_an_item_leaves_it_out(shelf):
-    (answer,) = json.loads(live("search", shelf, "--id", 7, "-k", 3, "--json"))
+def test_search_for_an_item_leaves_it_out(stored):
+    (answer,) = json.loads(live("search", stored, "--id", 7, "-k", 3, "--json"))
     assert answer["query"] == 7
     assert len(answer["items"]) == 3
     assert 7 not in answer["items"]
     refused(
-        run("live", "search", shelf),
+        run("live", "search", stored),
         "search: pass QUERIES, a file of vectors or -, or --id ITEM.",
     )
     refused(
-        run("live", "search", shelf, "--id", "none"),
+        run("live", "search", stored, "--id", "none"),
         "Collection.get: id 'none' is not in this collection; ask `id in collection` first, or "
         "add it.",
     )
 
 
-def test_get_prints_items(shelf):
-    assert [line.split()[:2] for line in live("get", shelf, 7, 0).splitlines()[3:5]] == [
+def test_get_prints_items(stored):
+    assert [line.split()[:2] for line in live("get", stored, 7, 0).splitlines()[3:5]] == [
         ["7", "7"],
         ["0", "0"],
     ]
-    (item,) = json.loads(live("get", shelf, 7, "--json"))
+    (item,) = json.loads(live("get", stored, 7, "--json"))
     assert (item["id"], item["label"], item["metadata"]) == (7, 7, None)
     assert len(item["code"]) == 32
     np.testing.assert_array_equal(item["vector"], load_data("digits").X[7])
@@ -283,8 +283,8 @@ def test_delete_takes_all_or_none(digits, fresh, tmp_path):
     refused(run("live", "delete", fresh), "delete: no ids came; pass some, or --ids FILE.")
 
 
-def test_status_is_a_page_and_json(shelf, tmp_path):
-    page = live("status", shelf)
+def test_status_is_a_page_and_json(stored, tmp_path):
+    page = live("status", stored)
     for part in ("Items", "Models", "Quality", "Refresh", "Codes"):
         assert f"\n{part}" in f"\n{page}"
     assert "600, of 10 classes" in page
@@ -292,9 +292,9 @@ def test_status_is_a_page_and_json(shelf, tmp_path):
     strip = next(line for line in page.splitlines() if "0 to 31" in line).split()[-1]
     assert len(strip) == 32
     assert set(strip) <= set("▁▂▃▄▅▆▇█")
-    with Collection.open(shelf, read_only=True) as items:
+    with Collection.open(stored, read_only=True) as items:
         status = items.status()
-    told = json.loads(live("status", shelf, "--json"))
+    told = json.loads(live("status", stored, "--json"))
     del told["disk_bytes"], status["disk_bytes"]  # a lease of a reader more or less
     assert told == status
     live("create", tmp_path / "empty")
@@ -302,7 +302,7 @@ def test_status_is_a_page_and_json(shelf, tmp_path):
 
 
 def test_refresh_tells_what_it_did_and_history_keeps_it(digits, tmp_path):
-    path = tmp_path / "shelf"
+    path = tmp_path / "stored"
     live("create", path, "--bits", 32, "--refresh", "manual")
     live("add", path, digits / "some.jsonl", "--batch", 200)
     live("add", path, digits / "digits.jsonl", "--existing", "skip")
@@ -325,7 +325,7 @@ def test_refresh_by_two_processes_gives_the_same_codes(tmp_path):
     np.savez(tmp_path / "many.npz", X=X.astype(np.float32), y=np.tile(data.y, 4))
     codes = []
     for jobs in (1, 2):
-        path = tmp_path / f"shelf{jobs}"
+        path = tmp_path / f"stored{jobs}"
         live("create", path, "--bits", 32, "--refresh", "manual")
         live("add", path, tmp_path / "many.npz")
         if jobs == 1:
@@ -342,12 +342,12 @@ def test_refresh_by_two_processes_gives_the_same_codes(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["parquet", "npz", "faiss"])
-def test_export_writes_what_the_library_writes(shelf, tmp_path, ending):
+def test_export_writes_what_the_library_writes(stored, tmp_path, ending):
     if ending == "faiss":
         pytest.importorskip("faiss", reason="faiss is not installed")
     file = tmp_path / f"items.{ending}"
-    assert live("export", shelf, "--to", file) == f"600 items are in {file}.\n"
-    with Collection.open(shelf, read_only=True) as items:
+    assert live("export", stored, "--to", file) == f"600 items are in {file}.\n"
+    with Collection.open(stored, read_only=True) as items:
         items.export(tmp_path / f"same.{ending}")
     assert file.read_bytes() == (tmp_path / f"same.{ending}").read_bytes()
 
