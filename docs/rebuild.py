@@ -10,7 +10,6 @@ claims hold, and benchmark-NAME for what a benchmark printed. The options in ``c
 that the verbs have.
 """
 
-import math
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -65,7 +64,8 @@ def markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
 
 def published(numbers: Numbers, metric: str) -> list[str]:
     """Published numbers as cells."""
-    return ["–" if math.isnan(value) else f"{value:.3f}" for value in numbers.values[metric]]
+    values = numbers.values[metric]
+    return [f"{values[k]:.3f}" if k in values else "–" for k in BITS]
 
 
 def ours(by_bits: ByBits, metric: str) -> list[str]:

@@ -13,20 +13,7 @@ from streamhash.lab.experiment import Experiment, Protocol, Run, experiment_name
 from streamhash.lab.rows import METRICS, ROWS_FILE, Line, read_folder, row_key, summarise
 from streamhash.lab.run import Method, Plan, Running, find_methods, run_cells
 
-__all__ = [
-    "Comparison",
-    "Entry",
-    "Group",
-    "brief",
-    "compare",
-    "compare_all",
-    "heading",
-    "own_method",
-    "papers_methods",
-    "reproduce",
-    "run_note",
-    "signed",
-]
+__all__ = ["Comparison", "Entry", "Group", "compare", "compare_all", "reproduce"]
 
 GROUP_TITLES = {
     "published": "Published settings",

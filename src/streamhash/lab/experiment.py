@@ -51,11 +51,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Published numbers of one method: a value for each code length, NaN where there is none."""
+    """Published numbers of one method: by metric and code length."""
 
     method: str
     source: str
-    values: Mapping[str, tuple[float, ...]]
+    values: Mapping[str, Mapping[int, float]]
 
 
 @dataclass(frozen=True)
@@ -160,11 +160,10 @@ class Experiment:
 
     def printed(self, method: str, n_bits: int) -> Iterator[tuple[str, str, float]]:
         """Yield what was printed or measured elsewhere of a method: source, metric, value."""
-        place = self.bits.index(n_bits)
         for numbers in self.numbers:
             for metric, values in numbers.values.items():
-                if numbers.method == method and not math.isnan(values[place]):
-                    yield numbers.source, metric, values[place]
+                if numbers.method == method and n_bits in values:
+                    yield numbers.source, metric, values[n_bits]
 
     def published(self, method: str, metric: str, n_bits: int) -> float | None:
         """Return the paper's number for a cell; None if it printed none."""
@@ -184,21 +183,10 @@ class Experiment:
             )
             for protocol in self.protocols
         )
-        keep = [place for place, bits in enumerate(self.bits) if bits in QUICK_BITS] or [0]
         return replace(
             self,
             title=f"{self.title} (a quick look: a stream of {QUICK['stream']:,}, one seed)",
-            bits=tuple(self.bits[place] for place in keep),
-            numbers=tuple(
-                replace(
-                    numbers,
-                    values={
-                        metric: tuple(values[place] for place in keep)
-                        for metric, values in numbers.values.items()
-                    },
-                )
-                for numbers in self.numbers
-            ),
+            bits=tuple(bits for bits in self.bits if bits in QUICK_BITS) or self.bits[:1],
             protocols=protocols,
             seeds=1,
             is_quick=True,
@@ -224,40 +212,44 @@ def read_experiment(name: str) -> Experiment:
         known = ", ".join(experiment_names())
         raise InputError(f"there is no experiment {name!r}; choose from {known}.")
     given = tomllib.loads(place.read_text(encoding="utf-8"))
+    base = read_experiment(given["cells"]) if "cells" in given else None
+    bits = tuple(given["bits"]) if base is None else base.bits
     own = {
         **{part: given[part] for part in ("title", "kind", "where")},
         "name": name,
         "metrics": tuple(given["metrics"]),
-        "numbers": _numbers(given),
+        "numbers": _numbers(given, bits),
         "claims": tuple(given.get("claims", ())),
     }
-    if "cells" in given:  # the same cells as those of another
-        return replace(read_experiment(given["cells"]), **own)
+    if base is not None:  # the same cells as those of another
+        return replace(base, **own)
     shared = given.get("protocol", {})
     return Experiment(
         **own,
         paper=given["paper"],
-        bits=tuple(given["bits"]),
+        bits=bits,
         methods=tuple(given["methods"]),
         protocols=tuple(
             Protocol(**{**shared, **on, "settings": tuple(on["settings"])}) for on in given["on"]
         ),
         extra_runs=tuple(
-            {**run, "bits": tuple(run.get("bits", given["bits"]))} for run in given.get("run", ())
+            {**run, "bits": tuple(run.get("bits", bits))} for run in given.get("run", ())
         ),
         seeds=given.get("seeds", 3),
     )
 
 
-def _numbers(given: Mapping[str, Any]) -> tuple[Numbers, ...]:
-    return tuple(
-        Numbers(
-            line["method"],
-            line["source"],
-            {name: tuple(line[name]) for name in line if name not in ("method", "source")},
-        )
-        for line in given.get("numbers", ())
-    )
+def _numbers(given: Mapping[str, Any], bits: Sequence[int]) -> tuple[Numbers, ...]:
+    """Read published numbers: a list of values at the code lengths, NaN where there is none."""
+    found = []
+    for line in given.get("numbers", ()):
+        lists = {name: line[name] for name in line if name not in ("method", "source")}
+        values = {
+            metric: {n_bits: v for n_bits, v in zip(bits, row, strict=True) if not math.isnan(v)}
+            for metric, row in lists.items()
+        }
+        found.append(Numbers(line["method"], line["source"], values))
+    return tuple(found)
 
 
 def _folder() -> Any:

@@ -20,23 +20,7 @@ import numpy as np
 from streamhash.errors import FileError
 from streamhash.storage import new_parameters
 
-__all__ = [
-    "METRICS",
-    "ROWS_FILE",
-    "Line",
-    "Row",
-    "append_row",
-    "by_group",
-    "latest",
-    "method_name",
-    "read_folder",
-    "read_rows",
-    "row_key",
-    "seedless_key",
-    "strict_json",
-    "summarise",
-    "to_json",
-]
+__all__ = ["Line", "Row", "append_row", "latest", "read_folder", "read_rows", "summarise"]
 
 Row = dict[str, Any]
 ROWS_FILE = "rows.jsonl"

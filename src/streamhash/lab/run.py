@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.metadata import version
@@ -347,99 +347,83 @@ def _checksum(data: DataSet) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
-    """Rows of a large set in some order, prepared only when a slice of them is taken."""
+class Part:
+    """Features and labels of a part of a split.
+
+    Data of up to a gigabyte are put in order once; larger sets stay where they are, mostly a
+    memory-mapped file, and are gathered and prepared a slice at a time, so that memory stays
+    bounded.
+    """
 
     X: Matrix
-    order: NDArray[np.int64]
-    mean: NDArray[np.float64] | None
+    labels: NDArray[Any]
+    order: NDArray[np.int64] | None = None  # of the rows of X; None if they are in order
+    mean: NDArray[np.float64] | None = None  # to subtract before rows get unit length
 
     def __len__(self) -> int:
-        return len(self.order)
+        return len(self.labels)
 
     def __getitem__(self, part: slice) -> Matrix:
-        rows = self.X[self.order[part]]
-        return np.asarray(rows) if self.mean is None else protocol.unit_rows(rows, self.mean)
+        rows = np.asarray(self.X[part if self.order is None else self.order[part]])
+        return rows if self.mean is None else protocol.unit_rows(rows, self.mean)
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedSplit:
-    """Features and labels of the three parts of a split: stream, database and queries.
+    """The three parts of a split, ready to be learned from, searched and asked for."""
 
-    Data of up to a gigabyte are put in order once; larger sets stay where they are, mostly a
-    memory-mapped file, and are gathered a part at a time, so that memory stays bounded.
-    """
-
-    stream: Matrix | _Rows
-    stream_labels: NDArray[Any]
-    database: Matrix | _Rows
-    database_labels: NDArray[Any]
-    queries: Matrix | _Rows
-    query_labels: NDArray[Any]
-
-    @classmethod
-    def of(cls, plan: Plan) -> "PreparedSplit":
-        """Split the data as the plan says and prepare the features; the last split is kept."""
-        facts = (plan.split, plan.seed, plan.stream, plan.queries_per_class, plan.features)
-        return _prepare(plan.data, plan.test_seeds, *facts)
+    stream: Part
+    database: Part
+    queries: Part
 
     def learn(self, hasher: OnlineHasher, start: int, stop: int) -> None:
         """Teach a part of the stream, whose ends are ends of stages."""
         whole_stages = max(1, ROWS_AT_ONCE // hasher.batch_size) * hasher.batch_size
         for part in _slices(start, stop, whole_stages):
-            hasher.partial_fit(self.stream[part], self.stream_labels[part])
+            hasher.partial_fit(self.stream[part], self.stream.labels[part])
 
     def encode(self, hasher: OnlineHasher) -> tuple[Codes, Any, Codes, Any]:
         """Return codes and labels, in the order that the metrics take them."""
 
-        def codes(rows: Matrix | _Rows) -> Codes:
-            parts = _slices(0, len(rows), ROWS_AT_ONCE)
-            return np.concatenate([hasher.transform(rows[part]) for part in parts])
+        def codes(part: Part) -> Codes:
+            slices = _slices(0, len(part), ROWS_AT_ONCE)
+            return np.concatenate([hasher.transform(part[rows]) for rows in slices])
 
-        return codes(self.queries), self.query_labels, codes(self.database), self.database_labels
+        return codes(self.queries), self.queries.labels, codes(self.database), self.database.labels
 
 
 def _slices(start: int, stop: int, size: int) -> list[slice]:
     return [slice(first, min(first + size, stop)) for first in range(start, stop, size)]
 
 
+def prepare_split(plan: Plan) -> PreparedSplit:
+    """Split the data as the plan says and prepare the features; the last split is kept."""
+    facts = (plan.split, plan.seed, plan.stream, plan.queries_per_class, plan.features)
+    return _prepare(plan.data, plan.test_seeds, *facts)
+
+
 @lru_cache(maxsize=1)  # cells that differ in the method only follow one another
 def _prepare(
-    data: DataSet,
-    test_seeds: int,
-    kind: str,
-    seed: int,
-    stream: int,
-    queries_per_class: int,
-    features: str,
+    data: DataSet, test_seeds: int, kind: str, seed: int, stream: int, per_class: int, features: str
 ) -> PreparedSplit:
     X, y = data.X, data.y
-    if kind == "unseen":
-        parts = protocol.split_unseen(
-            y, queries_per_class=queries_per_class, stream=stream, random_state=seed
-        )
-    elif kind == "validation":
-        parts = validation_split(y, seed, test_seeds, queries_per_class, stream)
+    if kind == "validation":
+        parts = validation_split(y, seed, test_seeds, per_class, stream)
     else:
-        parts = protocol.split(
-            y, queries_per_class=queries_per_class, stream=stream, random_state=seed
-        )
+        draw = protocol.split_unseen if kind == "unseen" else protocol.split
+        parts = draw(y, queries_per_class=per_class, stream=stream, random_state=seed)
     mean = protocol.mean_row(X) if features == "centre_unit" else None
 
-    def table(order: NDArray[np.int64]) -> Matrix | _Rows:
-        rows = _Rows(X, order, mean)
-        return rows if X.nbytes > HELD_WHOLE_BYTES else rows[:]
+    def prepared(rows: NDArray[np.int64]) -> Part:
+        part = Part(X, y[rows], rows, mean)
+        return part if X.nbytes > HELD_WHOLE_BYTES else Part(part[:], part.labels)
 
-    database = table(parts.database)
-    is_start = np.array_equal(parts.stream, parts.database[: len(parts.stream)])
-    return PreparedSplit(
-        stream=database if is_start else table(parts.stream),  # often the start of the database
-        stream_labels=y[parts.stream],
-        database=database,
-        database_labels=y[parts.database],
-        queries=table(parts.queries),
-        query_labels=y[parts.queries],
-    )
+    database, n_stream = prepared(parts.database), len(parts.stream)
+    if np.array_equal(parts.stream, parts.database[:n_stream]):  # most often: it is kept once
+        stream_part = replace(database, labels=database.labels[:n_stream])
+    else:
+        stream_part = prepared(parts.stream)
+    return PreparedSplit(stream_part, database, prepared(parts.queries))
 
 
 def validation_split(
@@ -474,12 +458,12 @@ def run_cell(
 def run_plan(plan: Plan) -> Row:
     """Run a planned cell: learn, look at checkpoints, measure at the end; return its row."""
     began = time.perf_counter()
-    parts, hasher = PreparedSplit.of(plan), plan.hasher()
+    parts, hasher = prepare_split(plan), plan.hasher()
     _warm_up(hasher, parts)
     seconds: dict[str, dict[str, float]] = {}
     curve: list[dict[str, float]] = []
     done = 0
-    n_stream, metric = len(parts.stream_labels), plan.curve_metric
+    n_stream, metric = len(parts.stream), plan.curve_metric
     for stop in checkpoint_positions(n_stream, hasher.batch_size, plan.checkpoints):
         with _measured(seconds, "learn"):
             parts.learn(hasher, done, stop)
@@ -550,9 +534,9 @@ def checkpoint_positions(n: int, batch_size: int, count: int) -> list[int]:
 
 def _warm_up(hasher: OnlineHasher, parts: PreparedSplit) -> None:
     """Compile or load the kernels before time is taken."""
-    rows = slice(min(WARM_UP_ROWS, len(parts.stream_labels)))
+    rows = slice(min(WARM_UP_ROWS, len(parts.stream)))
     twin = clone(hasher)
-    X, labels = parts.stream[rows], parts.stream_labels[rows]
+    X, labels = parts.stream[rows], parts.stream.labels[rows]
     for _ in range(2):
         twin.partial_fit(X, labels)
     codes = twin.transform(X)

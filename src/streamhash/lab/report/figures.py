@@ -12,7 +12,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,19 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "SCHEMES",
-    "draw_comparison",
-    "draw_curves",
-    "draw_distances",
-    "draw_precision",
-    "figure_caption",
-    "have_figures",
-    "new_figure",
-    "save_png",
-    "tidy",
-    "to_svg",
-]
+__all__ = ["draw_comparison", "draw_curves", "draw_distances", "draw_precision"]
 
 INK = "#24292f"
 GRID = "#d8dee4"
@@ -86,18 +73,10 @@ UNKNOWN = (INK, "*", 0)  # a method of somebody else
 LABEL_POINTS = 10.0
 LABEL_GAP = 0.065  # least distance of two such labels, as a share of the axes' height
 
+Trace = tuple[str, Line, dict[str, Any]]  # a label, its line, and how it is drawn
 End = tuple[str, float, float, str]  # a label, the place where its line ends, and its colour
 PANEL_LABEL_POINTS = 8.0
 SHOWN_DISTANCES = 64  # bits at which an ablation shows its distances
-
-
-@dataclass(frozen=True)
-class Trace:
-    """A line as it is drawn."""
-
-    label: str
-    line: Line
-    style: dict[str, Any]
 
 
 def draw_curves(lines: Sequence[Line]) -> "Figure":
@@ -116,8 +95,7 @@ def draw_precision(lines: Sequence[Line]) -> "Figure":
 
 def _traces(lines: Sequence[Line]) -> list[Trace]:
     return [
-        Trace(line.label, line, style)
-        for line, style in zip(lines, line_styles(lines), strict=True)
+        (line.label, line, style) for line, style in zip(lines, line_styles(lines), strict=True)
     ]
 
 
@@ -126,16 +104,16 @@ def plot_curves(axes: "Axes", traces: Sequence[Trace]) -> tuple["Axes", list[End
     from matplotlib.ticker import MaxNLocator
 
     ends: list[End] = []
-    for trace in traces:
-        rows, colour = trace.line.rows, trace.style["color"]
+    for label, line, style in traces:
+        rows, colour = line.rows, style["color"]
         metric = rows[0]["curve_metric"]
         x = [at["instances"] for at in rows[0]["curve"]]
         values = np.array([[at[metric] for at in row["curve"]] for row in rows], float)
-        axes.plot(x, values.mean(axis=0), **trace.style)
+        axes.plot(x, values.mean(axis=0), **style)
         if len(values) > 1:
             low, high = values.min(axis=0), values.max(axis=0)
             axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
-        ends.append((trace.label, x[-1], float(values.mean(axis=0)[-1]), colour))
+        ends.append((label, x[-1], float(values.mean(axis=0)[-1]), colour))
     axes.set(xlabel="instances seen", ylabel=METRICS[metric][0], xlim=(0, None))
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
@@ -145,11 +123,11 @@ def plot_curves(axes: "Axes", traces: Sequence[Trace]) -> tuple["Axes", list[End
 def plot_precision(axes: "Axes", traces: Sequence[Trace]) -> tuple["Axes", list[End]]:
     """Plot the precision against the number of results looked at, and return where each ends."""
     ends: list[End] = []
-    for trace in traces:
-        points = sorted(_precisions(trace.line))
+    for label, line, style in traces:
+        points = sorted(_precisions(line))
         ranks, values = [rank for rank, _ in points], [value for _, value in points]
-        axes.plot(ranks, values, **trace.style)
-        ends.append((trace.label, ranks[-1], values[-1], trace.style["color"]))
+        axes.plot(ranks, values, **style)
+        ends.append((label, ranks[-1], values[-1], style["color"]))
     axes.set(xlabel="R, results looked at", ylabel="precision among the first R", xlim=(0, None))
     return axes, ends
 
@@ -244,17 +222,9 @@ def name_lines(
     places = _spread([y - low for _, _, y, _ in ends], high - low, gap)
     for (name, x, y, colour), at in zip(ends, places, strict=True):
         place: dict[str, Any] = {"xycoords": "data", "textcoords": axes.get_yaxis_transform()}
-        axes.annotate(
-            name,
-            (x, y),
-            (1.03, low + at),
-            va="center",
-            color=INK,
-            fontsize=size,
-            annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.8, "relpos": (0, 0.5)},
-            **place,
-        )
+        arrow = {"arrowstyle": "-", "color": colour, "linewidth": 0.8, "relpos": (0, 0.5)}
+        place |= {"va": "center", "annotation_clip": False, "arrowprops": arrow}
+        axes.annotate(name, (x, y), (1.03, low + at), color=INK, fontsize=size, **place)
 
 
 def tenths(axes: "Axes") -> tuple[float, float]:
@@ -284,29 +254,17 @@ def line_styles(lines: Sequence[Line]) -> list[dict[str, Any]]:
         colour, marker, dashes = METHOD_STYLES.get(line.method, UNKNOWN)
         number = (dashes + seen[line.method]) % len(DASHES)
         seen[line.method] += 1
-        styles.append(
-            {
-                "color": colour,
-                "marker": marker,
-                "linestyle": DASHES[number],
-                "linewidth": 1.8 if number == 0 else 1.3,
-                "markersize": 4,
-            }
-        )
+        style = {"color": colour, "marker": marker, "linestyle": DASHES[number], "markersize": 4}
+        styles.append({**style, "linewidth": 1.8 if number == 0 else 1.3})
     return styles
 
 
 def draw_comparison(comparison: Comparison, settings: str) -> "Figure | None":
     """Draw the figure of an experiment for one kind of settings; None if its table says it all."""
-    draw = {
-        "precision": _draw_panels,
-        "unseen": _draw_panels,
-        "curve": _draw_panels,
-        "auc": _draw_areas,
-        "ablation": _draw_distances,
-    }.get(comparison.experiment.kind)
-    if draw is None or len(list(comparison.entries(settings))) < 2:
+    kind = comparison.experiment.kind
+    if kind == "table" or len(list(comparison.entries(settings))) < 2:
         return None
+    draw = {"auc": _draw_areas, "ablation": _draw_distances}.get(kind, _draw_panels)
     return draw(comparison, settings)
 
 
@@ -320,15 +278,12 @@ def figure_caption(comparison: Comparison, settings: str) -> str:
         "auc": f"Area under the curve at each code length: {seeds}, and ± one deviation.",
         "ablation": "How far similar and dissimilar pairs lie apart, before learning and after.",
     }[comparison.experiment.kind]
-    others = [e for e in comparison.entries(settings) if not _is_thick(comparison, settings, e)]
+    thick = comparison.contenders(settings)
+    others = [entry for entry in comparison.entries(settings) if entry not in thick]
     if not others or comparison.experiment.kind == "ablation":
         return what
     names = dict.fromkeys(method_name(entry.run.method) for entry in others)
     return f"{what} Thin: {join(list(names))}, which are not lines of the paper."
-
-
-def _is_thick(comparison: Comparison, settings: str, entry: Entry) -> bool:
-    return entry in comparison.contenders(settings)
 
 
 def _label(entry: Entry) -> str:
@@ -343,14 +298,13 @@ def _styles(comparison: Comparison, settings: str) -> list[tuple[Entry, dict[str
     """Choose the style of every entry once, so that it is the same in every panel."""
     entries = list(comparison.entries(settings))
     styles = line_styles([next(iter(entry.lines.values())) for entry in entries])
-    own = own_method(comparison.experiment)
+    own, thick = own_method(comparison.experiment), comparison.contenders(settings)
+    thin = {"linewidth": 0.9, "markersize": 2.5, "zorder": 3}
     found = []
     for entry, style in zip(entries, styles, strict=True):
-        thick = _is_thick(comparison, settings, entry)
-        width = 0.9 if not thick else 2.6 if entry.run.method == own else 1.6
-        above = 3 if not thick else 5 if entry.run.method == own else 4
-        size = 4 if thick else 2.5
-        found.append((entry, {**style, "linewidth": width, "markersize": size, "zorder": above}))
+        width, above = (2.6, 5) if entry.run.method == own else (1.6, 4)
+        bold = {"linewidth": width, "markersize": 4, "zorder": above}
+        found.append((entry, {**style, **(bold if entry in thick else thin)}))
     return found
 
 
@@ -366,7 +320,7 @@ def _draw_panels(comparison: Comparison, settings: str) -> "Figure":
     plot = plot_curves if comparison.experiment.kind == "curve" else plot_precision
     drawn = []
     for axes, bits in zip(grid.flat, lengths, strict=False):
-        traces = [Trace(_label(e), e.lines[bits], style) for e, style in styles if bits in e.lines]
+        traces = [(_label(e), e.lines[bits], style) for e, style in styles if bits in e.lines]
         drawn.append(plot(axes, traces))
         if len(comparison.experiment.bits) > 1:
             axes.set_title(f"{bits} bits", loc="left", fontsize=10, color=INK)

@@ -20,19 +20,7 @@ from streamhash.lab.comparison import (
 )
 from streamhash.lab.rows import Line, method_name
 
-__all__ = [
-    "Verdict",
-    "closeness",
-    "describe_curve",
-    "describe_distances",
-    "describe_precision",
-    "headline",
-    "join",
-    "lead_sentence",
-    "missing_sentence",
-    "protocol_sentence",
-    "verdicts",
-]
+__all__ = ["Verdict", "closeness", "verdicts"]
 
 NEAR, NOT_FAR = 0.02, 0.05  # differences from the paper that are counted
 NEARLY_ALL = 0.9

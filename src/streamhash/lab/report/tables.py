@@ -8,10 +8,7 @@ from streamhash.lab.rows import METRICS, Line, by_group
 if TYPE_CHECKING:
     from rich.console import Group
 
-__all__ = [
-    *("HEADINGS", "SECONDS", "group_name", "group_sizes", "group_title"),
-    *("rich_table", "table_cells"),
-]
+__all__ = ["rich_table", "table_cells"]
 
 SECONDS = "learn, CPU s"
 HEADINGS = ["method", *(heading for heading, _ in METRICS.values()), SECONDS]

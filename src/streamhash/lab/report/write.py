@@ -295,7 +295,7 @@ def _environment() -> Any:
         lstrip_blocks=True,
     )
     for module in (comparisons_module, rows_module, sentences, tables):
-        environment.globals.update({name: getattr(module, name) for name in module.__all__})
+        environment.globals.update(vars(module))
     environment.globals.update(SCHEMES=drawing.SCHEMES, TINT_STEPS=TINT_STEPS, tint=tint, id=id)
     environment.filters["tex"] = escape_latex
     return environment
