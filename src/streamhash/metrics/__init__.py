@@ -5,9 +5,7 @@ one of them. Every metric here comes from a ranking of the database by Hamming d
 are those of the online hashing papers; ``docs/evaluation.md`` lists every convention.
 """
 
-from streamhash.metrics import scores
-from streamhash.metrics.retrieval import Retrieval
-from streamhash.metrics.scores import *  # noqa: F403
+from streamhash.metrics import retrieval
+from streamhash.metrics.retrieval import *  # noqa: F403
 
-__all__ = ["Retrieval"]
-__all__ += scores.__all__
+__all__ = retrieval.__all__
