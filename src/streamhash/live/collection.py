@@ -27,7 +27,7 @@ from streamhash.live.view import Answer, Listing, View
 from streamhash.parameters import Choice, Whole, check_parameters
 from streamhash.records import History, Item
 from streamhash.refresh import RefreshPolicy
-from streamhash.search.ids import LARGEST, check_ids, check_once, kind
+from streamhash.search.ids import LARGEST_ID, check_ids, check_once, kind
 
 __all__ = ["Collection", "check_vectors"]
 
@@ -304,7 +304,7 @@ class Collection:
                     f"{place}: ids did not come, and this collection has strings; pass one an item."
                 )
             first = self._view.now.directory.next_id
-            if first + n > LARGEST:
+            if first + n > LARGEST_ID:
                 raise InputError(f"{place}: no number is left after id {first - 1}; pass ids.")
             return np.arange(first, first + n)
         names = check_ids(ids, place=place)

@@ -12,7 +12,7 @@ from streamhash.codes import Codes
 from streamhash.errors import InputError
 from streamhash.optional import import_optional
 from streamhash.parameters import Maybe, Whole, check_parameters
-from streamhash.search.ids import MISSING, kind, to_bytes
+from streamhash.search.ids import MISSING_ID, kind, to_bytes
 from streamhash.search.index import NO_DISTANCE, HammingIndex, check_width
 from streamhash.threads import get_threads
 
@@ -110,7 +110,7 @@ class ApproximateIndex:
         check_parameters("ApproximateIndex.search", {"k": k}, {"k": Whole(1)})
         built = self._built
         shape = (len(queries), int(k))
-        ids = np.full(shape, MISSING[kind(built.ids)], built.ids.dtype)
+        ids = np.full(shape, MISSING_ID[kind(built.ids)], built.ids.dtype)
         if built.buckets is None:
             return np.full(shape, NO_DISTANCE, np.int32), ids
         with _faiss_threads(import_optional("faiss", extra="faiss", place="ApproximateIndex")):

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from streamhash.errors import InputError
 from streamhash.labels import as_numpy
 
-__all__ = ["MISSING", "check_ids", "check_once", "from_bytes", "kind", "to_bytes"]
+__all__ = ["LARGEST_ID", "MISSING_ID", "check_ids", "check_once", "from_bytes", "kind", "to_bytes"]
 
-LARGEST = np.iinfo(np.int64).max
-MISSING = {"whole numbers": -1, "strings": None}  # what stands where a search finds no item
+LARGEST_ID = np.iinfo(np.int64).max
+MISSING_ID = {"whole numbers": -1, "strings": None}  # what stands where a search finds no item
 
 
 def kind(ids: NDArray[Any]) -> str:
@@ -44,10 +44,10 @@ def check_ids(ids: Any, *, place: str) -> NDArray[Any]:
                     f"{place}: ids hold {value!r}; pass whole numbers from 0 up, or strings, "
                     "but not both."
                 )
-    if len(array) and not (array.min() >= 0 and array.max() <= LARGEST):
+    if len(array) and not (array.min() >= 0 and array.max() <= LARGEST_ID):
         raise InputError(
             f"{place}: ids from {array.min()} to {array.max()} came; pass whole numbers from 0 to "
-            f"{LARGEST}, or strings."
+            f"{LARGEST_ID}, or strings."
         )
     return array.astype(np.int64)
 

@@ -17,8 +17,8 @@ from streamhash.kernels.hamming.scan import nearest, within
 from streamhash.parameters import Whole, check_parameters
 from streamhash.search.code_store import CodeStore
 from streamhash.search.ids import (
-    LARGEST,
-    MISSING,
+    LARGEST_ID,
+    MISSING_ID,
     check_ids,
     check_once,
     from_bytes,
@@ -173,7 +173,7 @@ class HammingIndex:
         if found.shape[1] == k:
             return found, now.ids[positions]
         distances = np.full((len(queries), k), NO_DISTANCE, np.int32)
-        ids = np.full((len(queries), k), MISSING[kind(now.ids)], now.ids.dtype)
+        ids = np.full((len(queries), k), MISSING_ID[kind(now.ids)], now.ids.dtype)
         distances[:, : found.shape[1]] = found
         ids[:, : found.shape[1]] = now.ids[positions]
         return distances, ids
@@ -239,7 +239,7 @@ class HammingIndex:
                 "HammingIndex.add: ids did not come, and this index has strings; pass one string "
                 "an item."
             )
-        if self._next_id + n > LARGEST:
+        if self._next_id + n > LARGEST_ID:
             raise InputError("HammingIndex.add: no greater id is left; pass ids of your own.")
         return np.arange(self._next_id, self._next_id + n)
 
