@@ -31,17 +31,31 @@ CHUNK_BYTES = 2**25  # of a field in memory at a time
 
 
 class Fields(NamedTuple):
-    """The fields of numbers in an open file: their shapes, and their rows chunk by chunk.
+    """The fields of numbers in an open file: their shapes, and how each is loaded.
 
-    ``chunks`` takes the name of a field, and whether the rows are MATLAB's columns.
+    ``load`` gives a field as HDF5 has it, d × n, in memory or on disk.
     """
 
     shapes: dict[str, tuple[int, ...]]
-    chunks: Callable[[str, bool], Iterator[NDArray[Any]]]
+    load: Callable[[str], Any]
 
     def __str__(self) -> str:
         shapes = [f"{name} {'×'.join(map(str, shape))}" for name, shape in self.shapes.items()]
         return ", ".join(shapes) or "no fields of numbers"
+
+    def chunks(self, name: str, turned: bool) -> Iterator[NDArray[Any]]:
+        """Yield the rows of a field chunk by chunk, ``turned`` if they are MATLAB's columns."""
+        field = self.load(name)
+        if field.ndim == 1:
+            field = field[:][None]
+        shape = field.shape if turned else field.shape[::-1]
+        step = max(1, CHUNK_BYTES // max(1, shape[1] * field.dtype.itemsize))
+        # Whole compressed blocks, if they are not too large, as each is decompressed as a whole.
+        block = (getattr(field, "chunks", None) or (1, 1))[0 if turned else 1]
+        step = max(step // block * block, min(block, 8 * step))
+        for start in range(0, shape[0], step):
+            rows = slice(start, start + step)
+            yield field[rows] if turned else field[:, rows].T
 
 
 class Part(NamedTuple):
@@ -116,19 +130,17 @@ def _open_fields(request: Request, opened: ExitStack) -> Fields:
     _check_tags(path)
     numbers = ("double", "single", "int", "uint", "logical")
     shapes = {name: tuple(shape) for name, shape, kind in whosmat(path) if kind.startswith(numbers)}
-    return Fields(shapes, partial(_chunks_5, path))
+    return Fields(shapes, partial(_load_5, path))
 
 
-def _chunks_5(path: Path, name: str, turned: bool) -> Iterator[NDArray[Any]]:
-    """Yield rows of a field that is in memory as a whole: this format has no access to rows."""
+def _load_5(path: Path, name: str) -> NDArray[Any]:
+    """Load a field as a whole: this format has no access to rows."""
     from scipy.io import loadmat
 
-    field = loadmat(path, variable_names=[name])[name]
+    field: NDArray[Any] = loadmat(path, variable_names=[name])[name]
     if getattr(field, "dtype", np.dtype(object)).kind not in "fiub":
         raise ValueError(f"{name} does not hold plain numbers")
-    rows = field.T if turned else field
-    step = _rows_of_chunk(rows.shape, rows.itemsize)
-    return (rows[start : start + step] for start in range(0, len(rows), step))
+    return field.T
 
 
 def _format_73(file: Any) -> Fields:
@@ -139,26 +151,7 @@ def _format_73(file: Any) -> Fields:
     }
     # Programs other than MATLAB also write vectors of one dimension: here a single row.
     shapes = {name: (1, *field.shape)[-max(2, field.ndim) :] for name, field in fields.items()}
-
-    def chunks(name: str, turned: bool) -> Iterator[NDArray[Any]]:
-        field = fields[name]
-        if field.ndim == 1:
-            yield field[:][None] if turned else field[:][:, None]
-            return
-        shape = field.shape if turned else field.shape[::-1]
-        # Whole compressed blocks, if they are not too large, as each is decompressed as a whole.
-        block = (field.chunks or (1, 1))[0 if turned else 1]
-        step = _rows_of_chunk(shape, field.dtype.itemsize)
-        step = max(step // block * block, min(block, 8 * step))
-        for start in range(0, shape[0], step):
-            rows = slice(start, start + step)
-            yield field[rows] if turned else field[:, rows].T
-
-    return Fields({name: shape[::-1] for name, shape in shapes.items()}, chunks)
-
-
-def _rows_of_chunk(shape: tuple[int, ...], itemsize: int) -> int:
-    return max(1, CHUNK_BYTES // max(1, shape[1] * itemsize))
+    return Fields({name: shape[::-1] for name, shape in shapes.items()}, fields.__getitem__)
 
 
 def _pairs(fields: Fields, request: Request) -> list[tuple[str, str | None]]:
@@ -229,25 +222,20 @@ def _check_tags(path: Path) -> None:
         order = ">" if file.read(HEADER_BYTES)[-2:] == b"MI" else "<"
         end = path.stat().st_size
         for kind, start, stop in _elements(file, order, HEADER_BYTES, end, padded=False):
-            if kind == MATRIX:
-                _check_matrix(file, order, start, stop)
-            elif kind != COMPRESSED:
+            if kind == COMPRESSED:
+                continue
+            if kind != MATRIX:
                 raise ValueError(f"there is no matrix before byte {start}")
-
-
-def _check_matrix(file: BinaryIO, order: str, start: int, stop: int) -> None:
-    elements = list(_elements(file, order, start, stop, padded=True))
-    kinds = [kind for kind, _, _ in elements]
-    if not kinds or kinds[0] != FLAGS:
-        raise ValueError(f"the matrix in byte {start} does not begin as one")
-    file.seek(elements[0][1])
-    (flags,) = struct.unpack(f"{order}I", file.read(4))
-    if flags & 0xFF not in NUMBER_CLASSES:
-        return  # text, cells and the like, which are never read
-    wanted = 5 if flags & COMPLEX_FLAG else 4
-    known = [{FLAGS}, SHAPE_TYPES, NAME_TYPES, NUMBER_TYPES, NUMBER_TYPES][:wanted]
-    if len(kinds) != wanted or any(kind not in of for kind, of in zip(kinds, known, strict=True)):
-        raise ValueError(f"the matrix in byte {start} does not hold numbers")
+            kinds = [kind for kind, _, _ in _elements(file, order, start, stop, padded=True)]
+            if kinds[:1] != [FLAGS]:
+                raise ValueError(f"the matrix in byte {start} does not begin as one")
+            file.seek(start + 8)
+            (flags,) = struct.unpack(f"{order}I", file.read(4))
+            known = [{FLAGS}, SHAPE_TYPES, NAME_TYPES, NUMBER_TYPES, NUMBER_TYPES]
+            known = known[: 5 if flags & COMPLEX_FLAG else 4]
+            are_known = len(kinds) == len(known) and all(map(set.__contains__, known, kinds))
+            if flags & 0xFF in NUMBER_CLASSES and not are_known:  # others are never read
+                raise ValueError(f"the matrix in byte {start} does not hold numbers")
 
 
 def _elements(

@@ -4,8 +4,9 @@ import csv
 import json
 import math
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
@@ -41,21 +42,8 @@ def open_csv(request: Request) -> Iterator[Table]:
         taken = request.choose(names, lists.__contains__)
         lists |= {*filter(None, [request.columns.vector])}
         items = _csv_items(request, taken, names, chain(top, rows), lists)
-        id_kind = request.id_kind
-
-        def as_ids(texts: Sequence[str]) -> list[Any]:
-            nonlocal id_kind
-            ids = ids_from_text(texts, id_kind)
-            # What the first piece looks like, all are.
-            id_kind = "strings" if isinstance(ids[0], str) else "whole numbers"
-            return ids
-
-        yield Table(
-            request,
-            taken,
-            lambda size: _pieces(request, taken, items, size, as_ids),
-            width=len(taken.vectors),
-        )
+        read = partial(_pieces, request, taken, items, True)
+        yield Table(request, taken, read, width=len(taken.vectors))
 
 
 def _has_header(top: list[list[str]], request: Request) -> bool:
@@ -147,7 +135,7 @@ def open_jsonl(request: Request) -> Iterator[Table]:
             label = request.find("label", keys)
         taken = Taken(request.find("id", keys), tuple(filter(None, [vector])), label)
         items = _json_items(request, taken, chain([first], rows))
-        yield Table(request, taken, lambda size: _pieces(request, taken, items, size, list))
+        yield Table(request, taken, partial(_pieces, request, taken, items, False))
 
 
 def _objects(file: Iterator[str], request: Request) -> Rows:
@@ -188,20 +176,21 @@ def _json_items(request: Request, taken: Taken, rows: Rows) -> Items:
 
 
 def _pieces(
-    request: Request,
-    taken: Taken,
-    items: Items,
-    size: int,
-    as_ids: Callable[[Sequence[Any]], list[Any]],
+    request: Request, taken: Taken, items: Items, ids_are_text: bool, size: int
 ) -> Iterator[Piece]:
+    has_ids, id_kind = taken.id is not None and "id" in request.parts, request.id_kind
     while some := list(islice(items, size)):
-        vectors, ids, labels, metadata = zip(*some, strict=True)
+        vectors, ids, labels, metadata = map(list, zip(*some, strict=True))
+        if has_ids and ids_are_text:
+            ids = ids_from_text(ids, id_kind)
+            # What the first piece looks like, all are.
+            id_kind = "strings" if isinstance(ids[0], str) else "whole numbers"
         has_labels = taken.label is not None or any(label is not None for label in labels)
         yield Piece(
             np.array(vectors, np.float32) if taken.vectors else None,
-            as_ids(ids) if taken.id is not None and "id" in request.parts else None,
-            list(labels) if has_labels else None,
-            list(metadata) if "metadata" in request.parts and any(metadata) else None,
+            ids if has_ids else None,
+            labels if has_labels else None,
+            metadata if "metadata" in request.parts and any(metadata) else None,
         )
 
 

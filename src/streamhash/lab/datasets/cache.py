@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,16 +23,10 @@ from streamhash.lab.datasets.cards import cache_folder
 __all__ = ["Stored", "forget_parts", "load_stored", "store"]
 
 Chunks = Iterable[tuple[NDArray[Any], NDArray[Any]]]  # rows of X with their labels
+# X (n, d), memory-mapped and read-only; y (n,), or (n, C) matrix of 0 and 1; what is known of them.
+Stored = tuple[NDArray[np.float32], NDArray[Any], dict[str, Any]]
 
 SECONDS_UNTIL_FORGOTTEN = 24 * 3600  # an unfinished folder is then one that a killed run left
-
-
-class Stored(NamedTuple):
-    """A set from the cache."""
-
-    X: NDArray[np.float32]  # (n, d), memory-mapped and read-only
-    y: NDArray[Any]  # (n,), or (n, C) matrix of 0 and 1
-    about: dict[str, Any]
 
 
 def load_stored(name: str) -> Stored | None:
@@ -51,7 +45,7 @@ def load_stored(name: str) -> Stored | None:
             f"load_data: the folder {folder} is damaged ({error}); delete it: it is made again "
             "when it is asked for."
         ) from error
-    return Stored(X, y, about)
+    return X, y, about
 
 
 def store(name: str, shape: tuple[int, int], chunks: Chunks, about: dict[str, Any]) -> Stored:

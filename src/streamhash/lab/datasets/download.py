@@ -37,17 +37,11 @@ def download(
     """Download the files that are not in the folder yet, or are damaged; return the folder."""
     order = list(mirrors)
     for file in files:
-        if not _is_good(file, folder / file.name):
+        try:
+            file.check((folder / file.name).read_bytes())
+        except (OSError, ValueError):
             _put(folder / file.name, _download(file, order, timeout))
     return folder
-
-
-def _is_good(file: RemoteFile, path: Path) -> bool:
-    try:
-        file.check(path.read_bytes())
-    except (OSError, ValueError):
-        return False
-    return True
 
 
 def _download(file: RemoteFile, mirrors: list[str], timeout: float) -> bytes:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from streamhash.errors import FileError, InputError, MissingDataError
 from streamhash.files import open_table, read_table
-from streamhash.lab.datasets.cache import Stored, load_stored, store
+from streamhash.lab.datasets.cache import load_stored, store
 from streamhash.lab.datasets.cards import CARDS, Card, cache_folder, find_files, missing
 from streamhash.lab.datasets.mnist import fetch_mnist, read_mnist
 from streamhash.lab.datasets.streams import BLOCK_ROWS, PlacesLikeStream, SyntheticStream
@@ -194,25 +194,21 @@ def _convert(path: Path, card: Card) -> Loaded:
             "streamhash: converting %s for quick use, into %s (only the first time)",
             *(path.name, cache_folder() / card.name),
         )
-        found = _store_file(path, card, folder, known)
-    X, y, about = found
-    checksum = card.checksum or about["checksum"]  # of the file as read, if none is known
+        with open_table(path, place="load_data") as table:
+            pieces = table.pieces(CHUNK_ROWS)
+            first = next(pieces)
+            if table.width != card.features or first.labels is None or first.labels.ndim > 1:
+                raise FileError(
+                    f"load_data: {path} is not the {card.name} file, it has {table.fields} where "
+                    f"{card.features} features with a label a row are wanted; copy it again, or "
+                    "load your own file by its path."
+                )
+            chunks: Any = ((piece.vectors, piece.labels) for piece in chain([first], pieces))
+            about = {**known, "checksum": _checksum(path)}
+            found = store(folder, (table.rows or 0, table.width), chunks, about)
+    X, y, facts = found
+    checksum = card.checksum or facts["checksum"]  # of the file as read, if none is known
     return X, y, replace(card, rows=len(X), classes=len(np.unique(y)), checksum=checksum)
-
-
-def _store_file(path: Path, card: Card, folder: str, known: dict[str, Any]) -> Stored:
-    with open_table(path, place="load_data") as table:
-        pieces = table.pieces(CHUNK_ROWS)
-        first = next(pieces)
-        if table.width != card.features or first.labels is None or first.labels.ndim > 1:
-            raise FileError(
-                f"load_data: {path} is not the {card.name} file, it has {table.fields} where "
-                f"{card.features} features with a label a row are wanted; copy it again, or load "
-                "your own file by its path."
-            )
-        chunks: Any = ((piece.vectors, piece.labels) for piece in chain([first], pieces))
-        shape = (table.rows or 0, table.width)
-        return store(folder, shape, chunks, {**known, "checksum": _checksum(path)})
 
 
 def _generate(name: str, most: int, rows: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -242,7 +238,7 @@ def _generate(name: str, most: int, rows: int | None) -> tuple[NDArray[Any], NDA
         )
         chunks, about = stream.pieces(rows, CHUNK_ROWS), {"made_by": repr(stream)}
         found = store(f"{name}/{rows}-rows-{made_by}", (rows, X.shape[1]), chunks, about)
-    return found.X[:rows], found.y[:rows]
+    return found[0][:rows], found[1][:rows]
 
 
 def _stored_sizes(name: str, made_by: str) -> list[int]:
