@@ -15,6 +15,7 @@ from streamhash import (
     unpack,
 )
 from streamhash.kernels.learning.information import code_information
+from streamhash.refresh import RefreshPolicy
 
 
 def stream(n=400, d=10, classes=3, seed=0):
@@ -186,3 +187,31 @@ def test_what_is_wrong_is_said():
         SnapshotHasher(SDOH(8), threshold=-1).fit(X, y)
     with pytest.raises(InputError, match="SDOH: n_bits=0 must be"):
         SnapshotHasher(SDOH(0)).fit(X, y)
+
+
+# ---------------------------------------------------------------------------------- the policy
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("manual", "manual"), ("gain", "gain=0.001"), ("gain=2", "gain=2"), (7, "7")],
+)
+def test_a_policy_is_read_and_said(text, said):
+    policy = RefreshPolicy.parse(text, place="test")
+    assert str(policy) == said
+    assert RefreshPolicy.parse(str(policy), place="test") == policy
+
+
+@pytest.mark.parametrize("text", ["never", "gain=much", "gain=-1", "gain=nan", 0, -3, None])
+def test_what_is_no_policy_is_refused(text):
+    with pytest.raises(InputError, match="must be"):
+        RefreshPolicy.parse(text, place="test")
+
+
+def test_a_refresh_is_due_when_what_was_missed_exceeds_what_it_costs():
+    policy = RefreshPolicy.parse("gain=0.01", place="test")
+    assert not policy.is_due(n_learned=10**6, gain=10.0, n_items=1000)
+    assert policy.is_due(n_learned=1, gain=10.1, n_items=1000)
+    assert not policy.is_due(n_learned=1, gain=10.1, n_items=2000)
+    assert [RefreshPolicy(every=5).is_due(n, 0.0, 10) for n in (4, 5)] == [False, True]
+    assert not RefreshPolicy().is_due(10**6, 1e9, 1)

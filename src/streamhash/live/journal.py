@@ -42,7 +42,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -990,10 +990,12 @@ def _fragment_rows(schema: "pa.Schema") -> int:
     return max(1024, min(FRAGMENT_ROWS, FRAGMENT_NUMBERS // width))
 
 
+@cache
 def _lance() -> Any:
     """Return Lance, or say how to get it."""
     return import_optional("lance", extra="live", place="a collection")
 
 
+@cache
 def _pyarrow() -> Any:
     return import_optional("pyarrow", extra="live", place="a collection")

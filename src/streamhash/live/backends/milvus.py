@@ -19,6 +19,7 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -588,6 +589,7 @@ def _short(error: BaseException) -> str:
     return str(text).strip().splitlines()[0][:200] if str(text).strip() else type(error).__name__
 
 
+@cache
 def _pymilvus() -> Any:
     pymilvus = import_optional("pymilvus", extra="milvus", place="Milvus as a backend")
     log = logging.getLogger("pymilvus")

@@ -1,13 +1,12 @@
-"""When a live collection refreshes by itself, and what it remembers of it."""
+"""What a live collection learns, when that makes it refresh, and what it remembers of it."""
 
 import numpy as np
 import pytest
 
-from streamhash import SDOH, InputError
+from streamhash import SDOH
 from streamhash.kernels.learning.information import code_information
 from streamhash.live import Collection
 from streamhash.live.learner import REMEMBERED, Learner, Monitor
-from streamhash.refresh import RefreshPolicy
 
 
 def piece(n, classes, seed):
@@ -16,31 +15,6 @@ def piece(n, classes, seed):
     centres = np.random.default_rng(0).standard_normal((10, 16)) * 2
     y = random.choice(classes, n)
     return (centres[y] + random.standard_normal((n, 16))).astype(np.float32), y.tolist()
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [("manual", "manual"), ("gain", "gain=0.001"), ("gain=2", "gain=2"), (7, "7")],
-)
-def test_a_policy_is_read_and_said(text, said):
-    policy = RefreshPolicy.parse(text, place="test")
-    assert str(policy) == said
-    assert RefreshPolicy.parse(str(policy), place="test") == policy
-
-
-@pytest.mark.parametrize("text", ["never", "gain=much", "gain=-1", "gain=nan", 0, -3, None])
-def test_what_is_no_policy_is_refused(text):
-    with pytest.raises(InputError, match="must be"):
-        RefreshPolicy.parse(text, place="test")
-
-
-def test_a_refresh_is_due_when_what_was_missed_exceeds_what_it_costs():
-    policy = RefreshPolicy.parse("gain=0.01", place="test")
-    assert not policy.is_due(n_learned=10**6, gain=10.0, n_items=1000)
-    assert policy.is_due(n_learned=1, gain=10.1, n_items=1000)
-    assert not policy.is_due(n_learned=1, gain=10.1, n_items=2000)
-    assert [RefreshPolicy(every=5).is_due(n, 0.0, 10) for n in (4, 5)] == [False, True]
-    assert not RefreshPolicy().is_due(10**6, 1e9, 1)
 
 
 def test_queries_of_items_that_ask_themselves_tell_as_much():
