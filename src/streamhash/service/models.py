@@ -132,13 +132,18 @@ class ErrorBody(BaseModel):
     error: ErrorFacts
 
 
-class Neighbour(BaseModel):
-    """An item that was found."""
+class ShortItem(BaseModel):
+    """An item of a list."""
 
     id: int | str
-    distance: int
     label: int | str | None
     metadata: dict[str, Any] | None
+
+
+class Neighbour(ShortItem):
+    """An item that was found."""
+
+    distance: int
 
 
 class Found(BaseModel):
@@ -168,14 +173,6 @@ class Comparison(BaseModel):
     precision: dict[Literal["left", "right"], float | None] = Field(
         description="Share of neighbours that have their query's label."
     )
-
-
-class ShortItem(BaseModel):
-    """An item of a list."""
-
-    id: int | str
-    label: int | str | None
-    metadata: dict[str, Any] | None
 
 
 class ItemList(BaseModel):

@@ -21,8 +21,6 @@ from streamhash.service.guard import LOOPBACK, Limits, Tokens, answer_error
 
 __all__ = ["return_freed_memory", "serve"]
 
-IDLE_SECONDS = 75  # that a connection without a request is kept
-STOPPING_SECONDS = 60  # that running requests have to end
 M_MMAP_THRESHOLD = -3  # of glibc's mallopt
 
 
@@ -85,8 +83,8 @@ def serve(
             access_log=False,
             server_header=False,
             proxy_headers=False,  # nothing here depends on who asks
-            timeout_keep_alive=IDLE_SECONDS,
-            timeout_graceful_shutdown=STOPPING_SECONDS,
+            timeout_keep_alive=75,  # seconds of a connection without a request
+            timeout_graceful_shutdown=60,  # seconds that running requests have to end
         )
         return_freed_memory()
         with _quiet_signals():
