@@ -1,10 +1,8 @@
 """What every hasher shares: errors word for word, stages, pipelines, and the public surface."""
 
-import re
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -157,14 +155,8 @@ def test_the_public_surface_is_what_all_says():
         assert getattr(streamhash, name) is not None
     assert set(streamhash.__all__) <= set(dir(streamhash))
     assert {"SDOH", "LSH", "HammingIndex", "mean_average_precision"} <= set(streamhash.__all__)
-    with pytest.raises(AttributeError, match="module 'streamhash' has no attribute 'nonsense'"):
+    with pytest.raises(AttributeError, match="No streamhash attribute nonsense"):
         _ = streamhash.nonsense
-
-
-def test_type_checkers_see_the_same_surface():
-    stub = Path(streamhash.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
-    seen = re.findall(r"^from (\S+) import (\w+) as \2$", stub, re.MULTILINE)
-    assert {name: room for room, name in seen} == streamhash._MODULE_OF
 
 
 def test_a_stream_of_single_rows_is_told_to_come_in_pieces(caplog):

@@ -1,9 +1,7 @@
 """Plans, cells and checkpoints of the benchmark."""
 
 import json
-import re
 import shlex
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -249,10 +247,8 @@ def test_bench_runs_every_combination_in_order(digits):
     assert (quick["stream"], quick["checkpoints"]) == (2000, 3)
 
 
-def test_the_public_names_are_those_of_the_stub():
-    stub = Path(lab.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
-    assert sorted(re.findall(r" as (\w+)$", stub, re.MULTILINE)) == sorted(lab.__all__)
+def test_the_public_names_are_there():
     for name in lab.__all__:
         assert getattr(lab, name) is not None
-    with pytest.raises(AttributeError, match="has no attribute 'foo'"):
+    with pytest.raises(AttributeError, match="No streamhash.lab attribute foo"):
         lab.foo  # noqa: B018
