@@ -250,5 +250,5 @@ def test_bench_runs_every_combination_in_order(digits):
 def test_the_public_names_are_there():
     for name in lab.__all__:
         assert getattr(lab, name) is not None
-    with pytest.raises(AttributeError, match="No streamhash.lab attribute foo"):
+    with pytest.raises(AttributeError, match=r"No streamhash\.lab attribute foo"):
         lab.foo  # noqa: B018
