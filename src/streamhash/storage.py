@@ -136,16 +136,10 @@ def _read_archive(
                 )
             arrays = {}
             for member in archive.infolist():
-                name = member.filename.removesuffix(".npy")
-                if name == member.filename:
-                    continue
-                array = None
-                if name in mapped and isinstance(place, Path):
-                    array = _map_array(place, member)
-                if array is None:
-                    content = io.BytesIO(archive.read(member))
-                    array = np.lib.format.read_array(content, allow_pickle=False)
-                arrays[name] = array
+                name, dot, _ = member.filename.rpartition(".npy")
+                if dot:
+                    array = _map_array(file, member) if name in mapped else None
+                    arrays[name] = _read_array(archive, member) if array is None else array
     except OSError as error:
         raise FileError(f"{place}: cannot be read ({error.strerror}); check the path.") from error
     except FileError:
@@ -157,8 +151,14 @@ def _read_archive(
     return header, arrays
 
 
-def _map_array(place: Path, member: zipfile.ZipInfo) -> NDArray[Any] | None:
+def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    return np.lib.format.read_array(io.BytesIO(archive.read(member)), allow_pickle=False)
+
+
+def _map_array(place: Path | IO[bytes], member: zipfile.ZipInfo) -> NDArray[Any] | None:
     """Map the array in a member of the file; None if it is empty, compressed or not aligned."""
+    if not isinstance(place, Path):
+        return None
     with place.open("rb") as file:
         file.seek(member.header_offset)
         head = file.read(30)

@@ -48,7 +48,8 @@ class FrequentDirections(Streaming):
 
     def add_rows(self, F: Matrix) -> None:
         """Put rows (n, d) in."""
-        S = self._sketch_to_write(F.shape[1])
+        # A copy, since learned arrays are replaced and never written into.
+        S = self.S_.copy() if hasattr(self, "S_") else np.zeros((self.size, F.shape[1]), np.float32)
         filled, start = getattr(self, "n_filled_", 0), 0
         while start < len(F):
             if filled == self.size:
@@ -57,15 +58,12 @@ class FrequentDirections(Streaming):
             n_new = min(self.size - filled, len(F) - start)
             S[filled : filled + n_new] = F[start : start + n_new]
             filled, start = filled + n_new, start + n_new
-        self.S_, self.n_filled_ = S, filled
+        self.S_: Matrix = S
+        self.n_filled_ = filled
 
     def rows(self) -> Matrix:
         """Return the rows whose SᵀS stands for the stream's AᵀA."""
         return self.S_[: self.n_filled_]
-
-    def _sketch_to_write(self, d: int) -> Matrix:
-        """Return a copy of S, since learned arrays are replaced and never written into."""
-        return self.S_.copy() if hasattr(self, "S_") else np.zeros((self.size, d), np.float32)
 
 
 class FastFrequentDirections(FrequentDirections):

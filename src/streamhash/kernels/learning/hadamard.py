@@ -46,15 +46,11 @@ def plain_fold_block(
     Y += weights[:, None] * hadamard(T)[picked]
 
 
+@kernel
 def fold_block(
     F: Floats, flips: Floats, picked: NDArray[np.int64], weights: Floats, Y: Floats
 ) -> None:
     """Do what ``plain_fold_block`` does, compiled, a tile of columns at a time."""
-    _fold(F, flips, picked, weights, Y)
-
-
-@kernel
-def _fold(F: Any, flips: Any, picked: Any, weights: Any, Y: Any) -> None:
     n, d = F.shape
     b = len(flips)
     T = np.empty((b, TILE), np.float32)

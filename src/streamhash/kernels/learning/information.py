@@ -100,6 +100,7 @@ def plain_information_steps(
     return G, information
 
 
+@kernel
 def information_steps(
     Z: Floats,
     V: Floats,
@@ -108,33 +109,12 @@ def information_steps(
     slots: NDArray[np.int32],
     n_filled: int,
     rates: Floats,
-    *,
     sharpness: float,
     n_bins: int,
     exact: bool,
 ) -> tuple[Floats, float]:
     """Return what ``plain_information_steps`` returns, compiled."""
-    G = np.zeros_like(V)
-    information = _steps(
-        Z.copy(), V.copy(), inner, same, slots, n_filled, rates, sharpness, n_bins, exact, G
-    )
-    return G, float(information)
-
-
-@kernel
-def _steps(
-    Z: Any,
-    V: Any,
-    inner: Any,
-    same: Any,
-    slots: Any,
-    n_filled: int,
-    rates: Any,
-    sharpness: float,
-    n_bins: int,
-    exact: bool,
-    G: Any,
-) -> float:
+    Z, V, G = Z.copy(), V.copy(), np.zeros_like(V)
     (R, k), m = Z.shape, len(V)
     psi = np.empty((R, k), np.float32)
     psi_x, total = np.empty(k, np.float32), np.empty(k, np.float32)
@@ -180,7 +160,7 @@ def _steps(
             n_filled = max(n_filled, s + 1)
             for q in range(k):
                 Z[s, q] = V[t, q] - inner[t, R + t] * G[t, q]
-    return information
+    return G, information
 
 
 @kernel
