@@ -90,7 +90,7 @@ def read_table(
     - ``.mat`` (needs h5py for MATLAB's format 7.3): fields ``X``, ``features`` or ``pca_feats``
       with ``y`` or ``labels`` of whole numbers; or ``trainCNN``, ``trainLabels``, ``testCNN`` and
       ``testLabels``. ``column`` names another field of labels. Items may be rows or columns: it
-      is told from the number of labels.
+      is seen from the number of labels.
 
     Labels are one a row, or a multi-label matrix (n, C) of 0 and 1 in ``.npy``, ``.npz`` and
     ``.mat`` (in ``.parquet`` a column of lists).

@@ -17,7 +17,7 @@ class Card:
     """The facts of one data set.
 
     ``checksum`` is that of the ``files`` (algorithm:digits, one for each), and ``where`` the place
-    on this machine: a folder, or a few words for what needs no file, or None if it is missing.
+    on this machine: a folder, or a remark for what needs no file, or None if it is missing.
     """
 
     name: str

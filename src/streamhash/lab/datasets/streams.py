@@ -197,7 +197,7 @@ class SyntheticStream(BlockStream):
 
 # The constants of PlacesLikeStream.
 _CLASSES, _FEATURES = 205, 128
-_KINDS = 40  # groups of scenes that resemble each other, such as kitchens and dining rooms
+_KINDS = 40  # groups of scenes that resemble each other, such as kitchens and dining halls
 _LOOKS = 3  # modes of one class: a church from inside, from outside, at night
 _IMAGES = (5_000, 15_000)  # images of a class in Places205: from, to
 # Variances as in PCA features of real scenes (miniplaces-features), component j from 1 on:
