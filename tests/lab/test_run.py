@@ -171,6 +171,12 @@ def test_queries_are_at_most_a_fifth_of_the_smallest_class(digits):
         ),
         (lambda: run_cell("lsh", "digits", 8, stream=5000), "split: stream=5000 is more than "),
         (
+            lambda: run_cell(
+                "lsh", "digits", 8, queries_per_class=80, stream=99, curve_metric="map@1000"
+            ),
+            "curve_metric='map@1000' needs a database of more than 1,000 items, and this one has",
+        ),
+        (
             lambda: run_cell("lsh", "digits", 8, queries_per_class=500),
             "split: class 0 has 178 rows",
         ),

@@ -349,7 +349,7 @@ def report(
     """Make tables, figures and a page from the rows of bench.
 
     Rows of an experiment of a paper stand beside the paper's numbers, all others by data set and
-    code length. How many rows went where is told on standard error.
+    code length. How many rows went where is said on standard error.
     """
     from streamhash import lab
 

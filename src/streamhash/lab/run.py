@@ -475,6 +475,11 @@ def run_plan(plan: Plan) -> Row:
         coded = parts.encode(hasher)
     with _measured(seconds, "evaluate"):
         metrics = evaluate(*coded)
+    if metric not in metrics:
+        raise InputError(
+            f"curve_metric={metric!r} needs a database of more than 1,000 items, and this one has "
+            f"{len(parts.database)}; pass map."
+        )
     curve.append({"instances": done, metric: metrics[metric]})
     metrics["auc"] = area_under_curve(
         [at["instances"] for at in curve], [at[metric] for at in curve]
