@@ -8,7 +8,7 @@ refresh runs; no error, no answer of two models, and memory that stays flat.
     python benchmarks/serve_load.py --json           searches as JSON, with labels and metadata
 
 Each of 1, 8 and 64 clients (threads of a process of their own) sends one search of one vector after
-the other, k = 10, as raw numbers if not told otherwise; one more adds 50 labelled items after the
+the other, k = 10, as raw numbers by default; one more adds 50 labelled items after the
 other, and half-way through the time of 8 clients a refresh begins. Every hundredth answer is
 checked: its codes are computed again, with the model that it names.
 """
@@ -95,7 +95,7 @@ class Memory:
         self._minutes.append((time.monotonic() - self._start) / 60)
         self._megabytes.append(pages * 4096 / 2**20)
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """In MB every minute, and how fast it grew in the second half."""
         self.look()
         at, used = np.array(self._minutes), np.array(self._megabytes)
@@ -248,7 +248,7 @@ def run(n: int, seconds: float, *, steady: bool, json: bool) -> bool:
             print(
                 f"{n:>9,} items, {adding.n_added} added and {deleted} deleted meanwhile, errors "
                 f"{len(adding.errors)}; refresh {adding.refreshes[0]:.1f} s\n"
-                f"{n:>9,} items, {memory.told()}",
+                f"{n:>9,} items, {memory.summary()}",
                 flush=True,
             )
             good &= not adding.errors

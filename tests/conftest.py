@@ -46,8 +46,8 @@ class Service:
             self.process.kill()
             raise
         # Where the kernels are not compiled yet, it says so.
-        told = [line for line in err.splitlines() if "compiling" not in line]
-        return self.process.returncode, out, "\n".join(told)
+        lines = [line for line in err.splitlines() if "compiling" not in line]
+        return self.process.returncode, out, "\n".join(lines)
 
 
 @pytest.fixture(scope="session")

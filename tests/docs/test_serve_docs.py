@@ -28,9 +28,9 @@ def test_the_commands_run(url):
     commands = re.findall(r"^\$ (curl .*)$", DOCS, re.MULTILINE)
     assert len(commands) == 9
     for command in commands:
-        words = command.replace("http://127.0.0.1:8000", url)
-        words = words.replace("--json", "-H 'Content-Type: application/json' -d")  # of curl 7.82
-        done = subprocess.run(["bash", "-c", f"{words} -s"], capture_output=True, text=True)
+        line = command.replace("http://127.0.0.1:8000", url)
+        line = line.replace("--json", "-H 'Content-Type: application/json' -d")  # of curl 7.82
+        done = subprocess.run(["bash", "-c", f"{line} -s"], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         assert "error" not in json.loads(done.stdout), f"{command}: {done.stdout}"
 

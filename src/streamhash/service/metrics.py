@@ -1,4 +1,4 @@
-"""What Prometheus is told: requests, searches, and how the collection does."""
+"""Metrics for Prometheus: requests, searches, and how the collection does."""
 
 from collections.abc import Iterator
 

@@ -1,6 +1,6 @@
 // Talking to the service: one function a question, one kind of error, and the token.
 
-import { sentence } from "./words.js";
+import { sentence } from "./format.js";
 
 const KEY = "streamhash-token";
 const PATIENCE = 60_000; // milliseconds
@@ -73,7 +73,7 @@ async function problem(answer) {
   }
   const known = WORDS[answer.status];
   const fallback = known ?? `The service answered with error ${answer.status}.`;
-  // Refusals for want of rights or room are better said in the page's own words.
+  // Refusals for want of rights or room are better said by the page itself.
   const useOwn = [403, 413, 429].includes(answer.status) || !told?.message;
   return new ServiceError(useOwn ? fallback : sentence(told.message), answer.status, told?.code);
 }

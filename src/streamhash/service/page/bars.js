@@ -1,7 +1,7 @@
 // One number a bit, as bars.
 
 import { el, svg } from "./elements.js";
-import { roundUp } from "./words.js";
+import { roundUp } from "./format.js";
 
 /** One bar a bit; `middle` draws shares of ones from a half, where they are best. */
 export function bars(values, { middle = false, told }) {

@@ -1,7 +1,7 @@
 // The timeline: quality, gain, bits, items and the serving model over one axis, in plain SVG.
 
 import { announce, el, svg } from "./elements.js";
-import { clock, count, counted, roundUp, share } from "./words.js";
+import { clock, count, counted, roundUp, share } from "./format.js";
 
 const LEFT = 44; // room for the numbers of the axes
 const RIGHT = 14;

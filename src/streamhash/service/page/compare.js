@@ -5,7 +5,7 @@ import { bitsOf, strip } from "./bits.js";
 import { announce, choice, el, notice, svg, waiting } from "./elements.js";
 import { emptiness } from "./empty.js";
 import { agreementOf, labelOf, thumbnail } from "./items.js";
-import { counted, plain, share } from "./words.js";
+import { counted, plain, share } from "./format.js";
 
 // As the command line names them; a test holds this list against the library's.
 export const METHODS = [
@@ -158,7 +158,7 @@ export function compareView(page) {
   function show(answer) {
     const { precision, sample } = answer;
     const names = Object.fromEntries(SIDES.map((name) => [name, nameOf(answer[name])]));
-    const verdict = words(names.left, names.right, precision);
+    const verdict = describe(names.left, names.right, precision);
     announce(verdict);
     results.replaceChildren(
       el(
@@ -281,7 +281,7 @@ export function compareView(page) {
 
 const nameOf = ({ model, method }) => (method ? method.toUpperCase() : `Model ${model}`);
 
-function words(left, right, precision) {
+function describe(left, right, precision) {
   if (precision.left === null || precision.right === null)
     return "The queries have no labels, so that neither side can be called better.";
   const gap = precision.right - precision.left;

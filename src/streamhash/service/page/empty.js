@@ -1,7 +1,7 @@
 // Why nothing can be searched yet, and what to do about it.
 
 import { notice, waiting } from "./elements.js";
-import { counted } from "./words.js";
+import { counted } from "./format.js";
 
 export function emptiness(status) {
   if (status === null) return waiting("Asking the service");

@@ -3,7 +3,7 @@
 import { api } from "./api.js";
 import { el, notice, waiting } from "./elements.js";
 import { pictureOf } from "./pictures.js";
-import { count, plain } from "./words.js";
+import { count, plain } from "./format.js";
 
 /** A square with the item's picture; its label where it has none. */
 export function thumbnail(item) {

@@ -7,7 +7,7 @@ import { choice, el, say, waiting } from "./elements.js";
 import { emptiness } from "./empty.js";
 import { poll } from "./polling.js";
 import { refreshPanel } from "./refresh.js";
-import { ago, bytes, clock, count, counted, share } from "./words.js";
+import { ago, bytes, clock, count, counted, share } from "./format.js";
 
 const EVERY = 1500; // milliseconds
 const LISTED = 12; // rows of each table

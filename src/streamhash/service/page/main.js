@@ -6,7 +6,7 @@ import { notice } from "./elements.js";
 import { liveView } from "./live.js";
 import { poll } from "./polling.js";
 import { searchView } from "./search.js";
-import { counted } from "./words.js";
+import { counted } from "./format.js";
 
 const main = document.getElementById("content");
 const connection = document.getElementById("connection");

@@ -2,7 +2,7 @@
 
 import { api } from "./api.js";
 import { el, notice, say } from "./elements.js";
-import { count, counted, duration } from "./words.js";
+import { count, counted, duration } from "./format.js";
 
 const SETTLED = 4000; // after a press of the button
 const NOTHING = "Nothing new was learned since; the model stays.";
@@ -52,10 +52,10 @@ export function refreshPanel(page) {
     }
   }
 
-  function finish(words) {
+  function finish(text) {
     pressed = null;
     button.disabled = false;
-    say(state, words);
+    say(state, text);
   }
 
   function tell(status) {

@@ -6,7 +6,7 @@ import { announce, choice, el, notice, waiting } from "./elements.js";
 import { emptiness } from "./empty.js";
 import { agreementOf, facts, itemGrid, labelOf, thumbnail } from "./items.js";
 import { FileError, readVectors } from "./vectors.js";
-import { counted, plain } from "./words.js";
+import { counted, plain } from "./format.js";
 
 const SHOWN = 24; // items in the grid
 
@@ -201,7 +201,7 @@ export function searchView(page) {
         item ? thumbnail(item) : null,
         el(
           "div",
-          { class: "query-words" },
+          { class: "query-text" },
           el("h2", {}, item ? `Item ${plain(item.id)}` : asked.name),
           el(
             "p",
@@ -284,7 +284,7 @@ export function searchView(page) {
       ),
       el(
         "div",
-        { class: "neighbour-words" },
+        { class: "neighbour-text" },
         el(
           "p",
           {},
