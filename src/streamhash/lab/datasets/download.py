@@ -1,13 +1,12 @@
 """Public downloads: checked to the byte, written aside and renamed, from several mirrors."""
 
 import hashlib
-import uuid
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from streamhash.errors import MissingDataError
+from streamhash.errors import FileError, MissingDataError
+from streamhash.storage import whole_file
 
 __all__ = ["RemoteFile", "check_bytes", "download"]
 
@@ -70,14 +69,12 @@ def _download(file: RemoteFile, mirrors: list[str], timeout: float) -> bytes:
 
 def _put(path: Path, data: bytes) -> None:
     """Write a file in one step: whoever looks sees the whole of it or nothing."""
-    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        with whole_file(path) as temporary:
+            temporary.write_bytes(data)
+    except (OSError, FileError) as error:
+        reason = error.__cause__ or error
         raise MissingDataError(
-            f"fetch: {path} cannot be written ({error}); set STREAMHASH_CACHE to a folder that can."
+            f"fetch: {path} cannot be written ({reason}); set STREAMHASH_CACHE to one that can."
         ) from error
