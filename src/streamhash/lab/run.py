@@ -28,7 +28,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -434,17 +434,11 @@ def validation_split(
     What remains is all that a person who learns from that stream has: queries, database and
     stream of the search for settings come from it alone.
     """
-    usual = [
-        protocol.split(
-            y, queries_per_class=queries_per_class, stream=stream, random_state=test_seed
-        )
-        for test_seed in range(test_seeds)
-    ]
+    draw = partial(protocol.split, queries_per_class=queries_per_class)
+    usual = [draw(y, stream=stream, random_state=test_seed) for test_seed in range(test_seeds)]
     asked = np.concatenate([parts.queries for parts in usual])
     pool = usual[0].stream[~np.isin(usual[0].stream, asked)]
-    inner = protocol.split(
-        y[pool], queries_per_class=queries_per_class, stream=None, random_state=seed
-    )
+    inner = draw(y[pool], stream=None, random_state=seed)
     return Split(pool[inner.queries], pool[inner.database], pool[inner.stream])
 
 
@@ -481,9 +475,8 @@ def run_plan(plan: Plan) -> Row:
             f"{len(parts.database)}; pass map."
         )
     curve.append({"instances": done, metric: metrics[metric]})
-    metrics["auc"] = area_under_curve(
-        [at["instances"] for at in curve], [at[metric] for at in curve]
-    )
+    instances, values = zip(*((at["instances"], at[metric]) for at in curve), strict=True)
+    metrics["auc"] = area_under_curve(instances, values)
     before = LSH(plan.n_bits, random_state=plan.seed)
     parts.learn(before, 0, n_stream)
     codes = {"before": parts.encode(before), "after": coded}

@@ -122,11 +122,8 @@ class SettingsSearch:
         """The best of the first round, on the other splits."""
         mine = [row for row in self._own(rows) if row["seed"] == 0]
         ranked = sorted(mine, key=lambda row: _score(row, self.metric), reverse=True)
-        return [
-            self._plan(row["changes"], split)
-            for row in ranked[:FINALISTS]
-            for split in range(1, SPLITS)
-        ]
+        best, splits = ranked[:FINALISTS], range(1, SPLITS)
+        return [self._plan(row["changes"], split) for row in best for split in splits]
 
     def chosen(self, rows: Sequence[Row]) -> tuple[dict[str, Any], float]:
         """Return the changes of the finalist with the best mean, and that mean."""

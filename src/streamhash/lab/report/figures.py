@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -148,7 +149,8 @@ def draw_distances(lines: Sequence[Line]) -> "Figure":
     for axes in grid[:, 0]:
         axes.set_ylabel("share of pairs")
         axes.set_ylim(0, None)  # once all panels are drawn, as they share the axis
-    _name_pairs(grid.flat[0])
+    first: Axes = grid.flat[0]
+    first.legend(frameon=False, loc="upper right", handlelength=1.2, reverse=True, labelcolor=INK)
     return figure
 
 
@@ -188,12 +190,6 @@ def _draw_pairs(axes: "Axes", title: str, shares: dict[str, NDArray[np.float64]]
     axes.set_title(title, loc="left", fontsize=10, color=INK)
     axes.set(xlabel="Hamming distance", xlim=(-0.5, len(share) - 0.5))
     tidy(axes)
-
-
-def _name_pairs(axes: "Axes") -> None:
-    legend = axes.legend(frameon=False, loc="upper right", handlelength=1.2, reverse=True)
-    for text in legend.get_texts():
-        text.set_color(INK)
 
 
 def tidy(axes: "Axes") -> None:
@@ -400,11 +396,7 @@ def _variable(colour: str) -> str:
 
 def have_figures() -> bool:
     """Whether matplotlib is installed."""
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    return find_spec("matplotlib") is not None
 
 
 # The figures of lines of no experiment: title, what draws it, what says it.

@@ -111,16 +111,12 @@ def _standings(
     found = {}
     for bits in comparison.experiment.bits:
         ours = mine.mean(metric, bits)
-        theirs = {
-            entry.run.method: mean
-            for entry in rivals
-            if (mean := entry.mean(metric, bits)) is not None
-        }
-        if ours is None or not theirs:
-            continue
-        leader = max(theirs, key=lambda method: theirs[method])
-        place = 1 + sum(mean > ours for mean in theirs.values())
-        found[bits] = _Standing(place, ours, theirs[leader], method_name(leader))
+        means = [(entry.mean(metric, bits), entry.run.method) for entry in rivals]
+        theirs = [(mean, method) for mean, method in means if mean is not None]
+        if ours is not None and theirs:
+            best, leader = max(theirs, key=lambda pair: pair[0])
+            place = 1 + sum(mean > ours for mean, _ in theirs)
+            found[bits] = _Standing(place, ours, best, method_name(leader))
     return found
 
 
@@ -277,14 +273,11 @@ def lead_sentence(comparison: Comparison) -> str:
     name = method_name(own)
     if not comparison.why_apart:
         for entry in comparison.entries():
-            values = [
-                (ours, paper)
-                for bits in experiment.bits
-                if (ours := entry.mean(metric, bits)) is not None
-                and (paper := comparison.paper(entry.run, metric, bits)) is not None
-            ]
+            means = {bits: entry.mean(metric, bits) for bits in experiment.bits}
+            both = [(means[k], comparison.paper(entry.run, metric, k)) for k in means]
+            values = [pair for pair in both if None not in pair]
             if entry.run.method == own and values:
-                ours, paper = np.mean(values, axis=0)
+                ours, paper = np.mean(np.array(values, float), axis=0)
                 return (
                     f"{comparison.data}: {name}'s mean {heading(metric)} over "
                     f"{_count(len(values))} lengths is {brief(ours)}, the paper's {brief(paper)}."

@@ -130,8 +130,6 @@ class Report:
             command=command,
             details=_details(self.comparisons),
             every_row=[row for line in lines for row in line.rows],
-            data=list(dict.fromkeys(line.data for line in lines)),
-            papers=list(dict.fromkeys(each.experiment.paper for each in self.comparisons)),
         )
         return page
 
