@@ -27,18 +27,24 @@ app.add_typer(data.app, name="data")
 app.add_typer(live.app, name="live")
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"streamhash {__version__}")
+        raise typer.Exit
+
+
 @app.callback(invoke_without_command=True)
 def _start(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    version: Annotated[  # noqa: ARG001
+        bool,
+        typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True),
+    ] = False,
 ) -> None:
     """Learn binary codes from a labelled stream, and search them by Hamming distance.
 
     Begin with: streamhash demo
     """
-    if version:
-        typer.echo(f"streamhash {__version__}")
-        raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
