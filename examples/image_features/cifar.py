@@ -9,43 +9,29 @@ import tarfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.errors import FileError
 from streamhash.lab.datasets import cache_folder
-from streamhash.lab.datasets.download import RemoteFile, check_bytes, download
+from streamhash.lab.datasets.download import RemoteFile, download
 
-__all__ = ["ARCHIVE", "MIRRORS", "Archive", "fetch_cifar", "is_cifar", "pixels", "read_cifar"]
+__all__ = ["ARCHIVE", "MIRRORS", "fetch_cifar", "is_cifar", "pixels", "read_cifar"]
 
 MIRRORS = ("https://www.cs.toronto.edu/~kriz/",)
 FILES = (*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin")
 ROW_BYTES = 1 + 3 * 32 * 32  # bytes: the label, then 32 × 32 values each of red, green and blue
 
 
-class Archive(NamedTuple):
-    """The archive of the binary version: name, bytes and MD5."""
-
-    name: str
-    size: int
-    md5: str
-
-
-ARCHIVE = Archive("cifar-10-binary.tar.gz", 170_052_171, "c32a1d4ab5d03f1284b67883e8d87530")
+ARCHIVE = RemoteFile("cifar-10-binary.tar.gz", 170_052_171, "c32a1d4ab5d03f1284b67883e8d87530")
 
 
 def fetch_cifar(mirrors: Sequence[str] = MIRRORS, *, timeout: float = 30.0) -> Path:
     """Download the archive into the cache, checked to the byte, and return its path."""
-    archive = RemoteFile(
-        ARCHIVE.name,
-        ARCHIVE.size + 1,
-        lambda content: check_bytes(content, ARCHIVE.size, ARCHIVE.md5),
-        "get the file elsewhere and pass its path",
-    )
+    step = "get the file elsewhere and pass its path"
     folder = cache_folder() / "cifar10-images"
-    return download([archive], folder, mirrors, timeout) / ARCHIVE.name
+    return download([ARCHIVE], folder, mirrors, timeout=timeout, otherwise=step) / ARCHIVE.name
 
 
 def pixels(batch: NDArray[np.uint8]) -> NDArray[np.float32]:

@@ -65,7 +65,7 @@ def test_synthetic_is_the_same_each_time():
 def test_the_card_of_mnist_has_the_checksums_of_its_files():
     card = CARDS["mnist"]
     assert card.checksum == " ".join(f"md5:{file.md5}" for file in mnist.FILES)
-    assert card.files == tuple(f"{file.name}.gz" for file in mnist.FILES)
+    assert card.files == tuple(file.name for file in mnist.FILES)
 
 
 @pytest.mark.slow

@@ -1,49 +1,76 @@
-"""Public downloads: checked to the byte, written aside and renamed, from several mirrors."""
+"""Public downloads: checked to the byte, written in one step, from several mirrors."""
 
+import gzip
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+import zlib
+from collections.abc import Iterable, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
 from streamhash.errors import FileError, MissingDataError
 from streamhash.storage import whole_file
 
-__all__ = ["RemoteFile", "check_bytes", "download"]
+__all__ = ["RemoteFile", "download"]
 
 
 class RemoteFile(NamedTuple):
-    """One file as the mirrors have it."""
+    """One file as the mirrors have it: compressed by gzip, or just as it is."""
 
     name: str
-    most: int  # bytes
-    check: Callable[[bytes], None]  # raises ValueError unless it is whole
-    elsewhere: str  # what else a person can do
+    size: int  # bytes, uncompressed
+    md5: str  # likewise
+    is_compressed: bool = False
 
-
-def check_bytes(content: bytes, size: int, md5: str) -> None:
-    """Raise ValueError unless ``content`` has this size and this MD5."""
-    if len(content) != size:
-        more = "more than " if len(content) > size else ""
-        raise ValueError(f"{more}{min(len(content), size)} bytes instead of {size}")
-    found = hashlib.md5(content, usedforsecurity=False).hexdigest()
-    if found != md5:
-        raise ValueError(f"MD5 {found} instead of {md5}")
+    def content(self, data: bytes) -> bytes:
+        """Return what is in the file, or raise ValueError unless it is the known one."""
+        if self.is_compressed:
+            try:
+                with gzip.GzipFile(fileobj=BytesIO(data)) as file:
+                    data = file.read(self.size + 1)
+            except (OSError, EOFError, zlib.error) as error:
+                raise ValueError(f"not a whole gzip file: {error}") from error
+        if len(data) != self.size:
+            more = "more than " if len(data) > self.size else ""
+            raise ValueError(f"{more}{min(len(data), self.size)} bytes instead of {self.size}")
+        found = hashlib.md5(data, usedforsecurity=False).hexdigest()
+        if found != self.md5:
+            raise ValueError(f"MD5 {found} instead of {self.md5}")
+        return data
 
 
 def download(
-    files: Iterable[RemoteFile], folder: Path, mirrors: Sequence[str], timeout: float
+    files: Iterable[RemoteFile],
+    folder: Path,
+    mirrors: Sequence[str],
+    *,
+    timeout: float,
+    otherwise: str,
 ) -> Path:
-    """Download the files that are not in the folder yet, or are damaged; return the folder."""
+    """Download the files that are not in the folder yet, or are damaged; return the folder.
+
+    ``otherwise`` is what a person can do if no mirror has them.
+    """
     order = list(mirrors)
     for file in files:
+        path = folder / file.name
         try:
-            file.check((folder / file.name).read_bytes())
+            file.content(path.read_bytes())
         except (OSError, ValueError):
-            _put(folder / file.name, _download(file, order, timeout))
+            data = _download(file, order, timeout, otherwise)
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                with whole_file(path) as temporary:
+                    temporary.write_bytes(data)
+            except (OSError, FileError) as error:
+                raise MissingDataError(
+                    f"fetch: {path} cannot be written ({error.__cause__ or error}); set "
+                    "STREAMHASH_CACHE to a folder that can."
+                ) from error
     return folder
 
 
-def _download(file: RemoteFile, mirrors: list[str], timeout: float) -> bytes:
+def _download(file: RemoteFile, mirrors: list[str], timeout: float, otherwise: str) -> bytes:
     """Return the checked file from the first mirror that has it; that one then leads the list."""
     from http.client import HTTPException
     from urllib.request import urlopen
@@ -53,8 +80,8 @@ def _download(file: RemoteFile, mirrors: list[str], timeout: float) -> bytes:
         url = f"{mirror.rstrip('/')}/{file.name}"
         try:
             with urlopen(url, timeout=timeout) as answer:
-                data: bytes = answer.read(file.most)
-            file.check(data)
+                data: bytes = answer.read(file.size + 1024)  # gzip adds little: never more
+            file.content(data)
         except (OSError, HTTPException, ValueError) as error:
             failures.append(f"{url}: {error}")
         else:
@@ -63,18 +90,5 @@ def _download(file: RemoteFile, mirrors: list[str], timeout: float) -> bytes:
             return data
     raise MissingDataError(
         f"fetch: no mirror gave {file.name} ({'; '.join(failures) or 'none was passed'}); try "
-        f"again when this machine is online, or {file.elsewhere}."
+        f"again when this machine is online, or {otherwise}."
     )
-
-
-def _put(path: Path, data: bytes) -> None:
-    """Write a file in one step: whoever looks sees the whole of it or nothing."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as temporary:
-            temporary.write_bytes(data)
-    except (OSError, FileError) as error:
-        reason = error.__cause__ or error
-        raise MissingDataError(
-            f"fetch: {path} cannot be written ({reason}); set STREAMHASH_CACHE to one that can."
-        ) from error
