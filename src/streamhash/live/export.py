@@ -26,26 +26,22 @@ NAMES = ".ids.json"  # what the file with the ids of a faiss index ends in, wher
 
 
 def export(collection: "Collection", path: str | PathLike[str], *, vectors: bool) -> int:
-    """Write the items to ``path``, in the form that its ending tells; return how many."""
-    if str(path).startswith("milvus://"):
-        if vectors:
-            raise InputError(
-                "Collection.export: Milvus gets codes and keys only; leave out vectors."
-            )
-        return export_to_milvus(collection, str(path))
-    place = Path(path)
-    write = _FORMS.get(place.suffix.lower())
-    if write is None:
+    """Write the items to ``path``, in the form that its ending says; return how many."""
+    place, to_milvus = Path(path), str(path).startswith("milvus://")
+    write = _WRITERS.get(place.suffix.lower())
+    if write is None and not to_milvus:
         raise InputError(
             f"Collection.export: {place} does not end in .parquet, .npz or .faiss; name it so, or "
             "pass milvus://host:port/name."
         )
-    if vectors and write is _write_faiss:
+    if vectors and (to_milvus or write is _write_faiss):
         raise InputError(
-            "Collection.export: a .faiss file holds codes and ids only; leave out vectors, or "
-            "write .parquet or .npz."
+            f"Collection.export: {path} holds codes and ids only; leave out vectors, or write "
+            ".parquet or .npz."
         )
     collection.model()  # without one there are no codes, and it says what to do
+    if to_milvus or write is None:
+        return export_to_milvus(collection, str(path))
     return write(collection, place, vectors)
 
 
@@ -145,7 +141,7 @@ def _text(label: Any) -> str | None:
     return None if label is None else str(label)
 
 
-_FORMS: dict[str, Callable[["Collection", Path, bool], int]] = {
+_WRITERS: dict[str, Callable[["Collection", Path, bool], int]] = {
     ".parquet": _write_parquet,
     ".npz": _write_numpy,
     ".faiss": _write_faiss,

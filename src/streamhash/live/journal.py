@@ -425,8 +425,8 @@ class Journal:
         """What ids are, "whole numbers" or "strings"; None before the first item."""
         if not self.has_items:
             return None
-        kind = str(self.dataset("items").schema.field("id").type)
-        return "strings" if kind == "string" else "whole numbers"
+        is_text = str(self.dataset("items").schema.field("id").type) == "string"
+        return "strings" if is_text else "whole numbers"
 
     @property
     def n_features(self) -> int | None:

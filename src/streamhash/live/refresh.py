@@ -54,7 +54,9 @@ GUESSED_SECONDS = 1e-6  # an item and feature of the first refresh, before one w
 Progress = Callable[[int, int], None]  # items encoded so far, and in all
 Result = dict[str, Any]  # fragment: its metadata; rows; flips, bit by bit; when it was made
 Send = Callable[[Keys, Codes], None]  # takes codes to a backend
-Work = tuple[Any, ...]  # where items, codes and the model are: what ``_encoder`` takes
+# The address of the items and its options, that of the backend and its options, the version of the
+# items, the number of the model.
+Work = tuple[str, dict[str, str] | None, str | None, dict[str, Any] | None, int, int]
 
 
 class Refresher:
@@ -331,7 +333,7 @@ def encode_fragments(
 ) -> None:
     """Encode fragments, calling ``done`` with each as it is ready."""
     if executor is None:
-        encode = _encoder(*work)
+        encode = _encoder(work)
         for fragment in fragments:
             done(fragment, encode(fragment))
         return
@@ -348,18 +350,12 @@ def encode_fragments(
 
 def encode_fragment(work: Work, fragment: int) -> Result:
     """Write the codes of one fragment's items by a model, as a new column; return what it is."""
-    return _encoder(*work)(fragment)
+    return _encoder(work)(fragment)
 
 
-def _encoder(
-    address: str,
-    storage_options: dict[str, str] | None,
-    backend: str | None,
-    options: dict[str, Any] | None,
-    version: int,
-    number: int,
-) -> Callable[[int], Result]:
+def _encoder(work: Work) -> Callable[[int], Result]:
     """Return what encodes fragments of a version of items with a model, by their numbers."""
+    address, storage_options, backend, options, version, number = work
     journal, send = Journal(address, storage_options), None
     hasher = journal.read_model(number).hasher()
     items = journal.dataset("items").checkout_version(version)

@@ -18,7 +18,7 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -36,17 +36,7 @@ __all__ = ["MilvusAddress", "MilvusBackend", "Server", "Table"]
 logger = logging.getLogger(__name__)
 
 FORM = "milvus://host:port/name?index=BIN_FLAT"
-OPTIONS: dict[str, Callable[[str], Any]] = {  # of an address, and what reads them
-    "index": str,
-    "nlist": int,
-    "nprobe": int,
-    "consistency": str,
-    "timeout": float,
-    "tls": lambda text: text == "1",
-    "token_env": str,
-    "database": str,
-}
-CHOICES = {
+CHOICES = {  # of options of an address
     "index": ("BIN_FLAT", "BIN_IVF_FLAT"),
     "consistency": ("Strong", "Bounded", "Eventually"),
     "tls": ("0", "1"),
@@ -80,7 +70,7 @@ class MilvusAddress:
     consistency: str = "Strong"  # every search sees every change; the others are faster, and late
     timeout: float = 10.0  # seconds that a call may take
     tls: bool = False
-    token_env: str | None = None  # the variable of the environment that holds the token
+    token_env: str = ""  # the variable of the environment that holds the token
     database: str = ""
 
     @classmethod
@@ -120,7 +110,7 @@ class MilvusAddress:
 
     def credentials(self) -> dict[str, Any]:
         """What the environment holds of secrets."""
-        if self.token_env is None:
+        if not self.token_env:
             return {}
         token = os.environ.get(self.token_env)
         if token is None:
@@ -133,12 +123,14 @@ class MilvusAddress:
 
 def _read_options(chosen: dict[str, str]) -> dict[str, Any]:
     """Check and convert what stands after the question mark."""
+    kinds: dict[str, Any] = {each.name: type(each.default) for each in fields(MilvusAddress)[3:]}
+    found: dict[str, Any] = {}
     for name, text in chosen.items():
-        if name not in OPTIONS:
+        if name not in kinds:
             raise ValueError(f"there is no option {name}")
         if text not in CHOICES.get(name, (text,)):
             raise ValueError(f"{name}={text} is none of {', '.join(CHOICES[name])}")
-    found = {name: OPTIONS[name](text) for name, text in chosen.items()}
+        found[name] = text == "1" if kinds[name] is bool else kinds[name](text)
     for name in ("nlist", "nprobe"):
         if not 1 <= found.get(name, 1) <= 65536:
             raise ValueError(f"{name}={found[name]} is not from 1 to 65536")
