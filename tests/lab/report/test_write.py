@@ -163,3 +163,17 @@ def test_missing_matplotlib_is_one_clear_error():
         "MissingPartError: a figure needs matplotlib, which is not installed; "
         'run pip install "streamhash[plots]".'
     )
+
+
+def test_missing_jinja2_is_one_clear_error():
+    code = (
+        "import sys; sys.modules['jinja2'] = None\n"
+        "from streamhash.lab import Report\n"
+        "try: Report.of([]).markdown()\n"
+        "except Exception as error: sys.stdout.write(f'{type(error).__name__}: {error}')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == (
+        "MissingPartError: a report needs jinja2, which is not installed; "
+        'run pip install "streamhash[plots]".'
+    )
