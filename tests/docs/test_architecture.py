@@ -1,0 +1,144 @@
+"""docs/architecture.md lists the files that five calls pass; here the calls are made and compared.
+
+Run this file to print the ways as they are.
+"""
+
+import contextlib
+import io
+import json
+import re
+import threading
+import time
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+import uvicorn
+from sklearn.datasets import load_digits
+
+from streamhash import SDOH, Collection, HammingIndex
+from streamhash.cli import app
+from streamhash.service.app import create_app
+from ways import Way
+
+PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
+UPPER = ("cli/", "lab/", "live/", "service/")
+# The most files of its storeys that a call may pass; calls into the core are listed apart.
+LIMITS = {"partial_fit": 8, "transform and search": 8, "bench": 12, "add": 10, "HTTP search": 12}
+
+X, y = load_digits(return_X_y=True)
+
+
+def learn() -> list[str]:
+    hasher = SDOH(random_state=0).partial_fit(X[:400], y[:400])
+    with Way() as way:
+        hasher.partial_fit(X[400:800], y[400:800])
+    return way.files
+
+
+def encode_and_search() -> list[str]:
+    hasher = SDOH(random_state=0).partial_fit(X[:400], y[:400])
+    index = HammingIndex(32)
+    index.add(None, hasher.transform(X[:800]))
+    index.search(hasher.transform(X[:1]), 5)  # compiled, if it was not
+    with Way() as way:
+        index.search(hasher.transform(X[800:]), 5)
+    return way.files
+
+
+def bench() -> list[str]:
+    def run(seed):
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+            app(["bench", "--method", "sdoh", "--first-seed", str(seed)])
+
+    run(0)  # loads what is loaded at its first use
+    with Way() as way:
+        run(1)
+    return way.files
+
+
+def make_collection(path) -> Collection:
+    items = Collection.create(path, SDOH(random_state=0), refresh=200)
+    items.add(range(600), X[:600], y[:600])
+    return items
+
+
+def add_and_refresh(path) -> list[str]:
+    with make_collection(path) as items:
+        before = items.model_number
+        with Way() as way:
+            items.add(range(600, 1000), X[600:1000], y[600:1000])
+        assert items.model_number > before
+    return way.files
+
+
+def search_by_http(path) -> list[str]:
+    with make_collection(path) as items, Way() as way:
+        config = uvicorn.Config(create_app(items), port=0, log_level="warning")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        ask(port)  # loads what is loaded at its first use
+        way.forget()
+        ask(port)
+        found = way.files
+        server.should_exit = True
+        thread.join()
+    return found
+
+
+def ask(port: int) -> None:
+    """Search as any program does, so that the client's own files are not counted."""
+    body = json.dumps({"vectors": X[:1].tolist(), "k": 3}).encode()
+    address = f"http://127.0.0.1:{port}/api/search"
+    with urlopen(Request(address, body, {"Content-Type": "application/json"})) as answer:
+        assert json.load(answer)["results"][0]
+
+
+WAYS = {
+    "partial_fit": lambda _: learn(),
+    "transform and search": lambda _: encode_and_search(),
+    "bench": lambda _: bench(),
+    "add": add_and_refresh,
+    "HTTP search": search_by_http,
+}
+
+
+def split_storeys(files: list[str]) -> tuple[list[str], list[str]]:
+    """Return the files of lab, live, service and command line, and those of the core."""
+    upper = [file for file in files if file.startswith(UPPER)]
+    return upper, [file for file in files if not file.startswith(UPPER)]
+
+
+def documented(name: str) -> tuple[list[str], list[str]]:
+    """Return the two lists that the page has for a way."""
+    text = PAGE.read_text(encoding="utf-8")
+    section = re.search(rf"\n### {re.escape(name)}\n(.*?)(?=\n##|\Z)", text, re.DOTALL).group(1)
+    listed = re.findall(r"^\d+\. `([\w/.]+)`", section, re.MULTILINE)
+    core = re.search(r"^In the core: (.*)$", section, re.MULTILINE)
+    return listed, [] if core is None else re.findall(r"`([\w/.]+)`", core.group(1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WAYS)
+def test_a_call_passes_the_files_that_the_page_lists(name, tmp_path):
+    upper, core = split_storeys(WAYS[name](tmp_path / "items"))
+    listed, listed_core = documented(name)
+    if not upper:
+        upper, core = core, []
+    assert listed == upper
+    assert sorted(listed_core) == sorted(core)
+    assert len(upper) <= LIMITS[name]
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    for name, way in WAYS.items():
+        upper, core = split_storeys(way(Path(tempfile.mkdtemp()) / "items"))
+        print(  # noqa: T201
+            f"### {name}: {len(upper)} + {len(core)}", *upper, "core:", *core, sep="\n  "
+        )
