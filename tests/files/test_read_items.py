@@ -105,6 +105,24 @@ def test_columns_of_numbers_in_parquet(tmp_path):
     np.testing.assert_array_equal(piece.vectors, [[1, 3], [2, 4]])
 
 
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("csv", "id,x,metadata\n1,0,{}\n2,0,\n"),
+        ("jsonl", '{"id": 1, "vector": [0], "metadata": {}}\n{"id": 2, "vector": [0]}\n'),
+    ],
+)
+def test_empty_metadata_are_not_none(form, text):
+    (piece,) = read_items(io.StringIO(text), format=form)
+    assert piece.metadata == [{}, None]
+
+
+def test_a_file_without_metadata_has_none():
+    for form, text in [("csv", "id,x\n1,0\n"), ("jsonl", '{"id": 1, "vector": [0]}')]:
+        (piece,) = read_items(io.StringIO(text), format=form)
+        assert piece.metadata is None
+
+
 def test_ids_of_csv_are_of_one_kind():
     text = "id,x\n" + "".join(f"{i},0\n" for i in (1, 2, 3))
     pieces = [*read_items(io.StringIO(text), format="csv", size=2)]

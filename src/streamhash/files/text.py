@@ -92,8 +92,8 @@ def _csv_items(
             except ValueError:  # an empty cell or a text: look at each
                 numbers = (_number(cells[at[name]], line, name, request) for name in taken.vectors)
                 vector = array("f", numbers)
-        metadata: Any = {name: cells[at[name]] for name in request.columns.metadata}
-        if taken.metadata == (METADATA,) and "metadata" in request.parts and not metadata:
+        metadata: Any = {name: cells[at[name]] for name in request.columns.metadata} or None
+        if metadata is None and taken.metadata and "metadata" in request.parts:
             metadata = request.from_json(cells[at[METADATA]].strip() or "null", line)
         yield (
             vector,
@@ -185,13 +185,17 @@ def _pieces(
             ids = ids_from_text(ids, id_kind)
             # What the first piece looks like, all are.
             id_kind = "strings" if isinstance(ids[0], str) else "whole numbers"
-        has_labels = taken.label is not None or any(label is not None for label in labels)
+        has_labels = taken.label is not None or _has_some(labels)
         yield Piece(
             np.array(vectors, np.float32) if taken.vectors else None,
             ids if has_ids else None,
             labels if has_labels else None,
-            metadata if "metadata" in request.parts and any(metadata) else None,
+            metadata if "metadata" in request.parts and _has_some(metadata) else None,
         )
+
+
+def _has_some(values: list[Any]) -> bool:
+    return any(value is not None for value in values)
 
 
 def ids_from_text(texts: Sequence[str], kind: str | None) -> list[Any]:
