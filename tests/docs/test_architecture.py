@@ -81,18 +81,18 @@ def search_by_http(path) -> list[str]:
         while not server.started:
             time.sleep(0.01)
         port = server.servers[0].sockets[0].getsockname()[1]
-        ask(port)  # loads what is loaded at its first use
+        ask(port, X[:1])  # loads what is loaded at its first use
         way.forget()
-        ask(port)
+        ask(port, X[700:701])
         found = way.files
         server.should_exit = True
         thread.join()
     return found
 
 
-def ask(port: int) -> None:
+def ask(port: int, rows) -> None:
     """Search as any program does, so that the client's own files are not counted."""
-    body = json.dumps({"vectors": X[:1].tolist(), "k": 3}).encode()
+    body = json.dumps({"vectors": rows.tolist(), "k": 3}).encode()
     address = f"http://127.0.0.1:{port}/api/search"
     with urlopen(Request(address, body, {"Content-Type": "application/json"})) as answer:
         assert json.load(answer)["results"][0]
