@@ -40,6 +40,7 @@ def test_the_commands_of_the_readme_run(empty_folder):
     assert (empty_folder / "codes.npy").exists()
 
 
+@pytest.mark.slow
 def test_the_method_of_the_contributing_page_keeps_the_contract():
     (example,) = blocks("CONTRIBUTING.md", "python")
     names = {"__name__": "contributing"}
