@@ -42,7 +42,8 @@ from streamhash.base import OnlineHasher
 from streamhash.codes import Codes
 from streamhash.errors import InputError, StreamhashError
 from streamhash.hashers import LSH, METHODS
-from streamhash.lab.datasets import DataSet, Request, Split, load_data, protocol
+from streamhash.lab import datasets
+from streamhash.lab.datasets import DataSet, Request, Split, load_data
 from streamhash.lab.rows import LATER, ROWS_FILE, Row, append_row, latest, read_rows, row_key
 from streamhash.metrics import Retrieval, area_under_curve, evaluate, mean_average_precision
 from streamhash.parameters import check_parameters
@@ -365,7 +366,7 @@ class Part:
 
     def __getitem__(self, part: slice) -> Matrix:
         rows = np.asarray(self.X[part if self.order is None else self.order[part]])
-        return rows if self.mean is None else protocol.unit_rows(rows, self.mean)
+        return rows if self.mean is None else datasets.unit_rows(rows, self.mean)
 
 
 @dataclass(frozen=True, eq=False)
@@ -410,9 +411,9 @@ def _prepare(
     if kind == "validation":
         parts = validation_split(y, seed, test_seeds, per_class, stream)
     else:
-        draw = protocol.split_unseen if kind == "unseen" else protocol.split
+        draw = datasets.split_unseen if kind == "unseen" else datasets.split
         parts = draw(y, queries_per_class=per_class, stream=stream, random_state=seed)
-    mean = protocol.mean_row(X) if features == "centre_unit" else None
+    mean = datasets.mean_row(X) if features == "centre_unit" else None
 
     def prepared(rows: NDArray[np.int64]) -> Part:
         part = Part(X, y[rows], rows, mean)
@@ -434,7 +435,7 @@ def validation_split(
     What remains is all that a person who learns from that stream has: queries, database and
     stream of the search for settings come from it alone.
     """
-    draw = partial(protocol.split, queries_per_class=queries_per_class)
+    draw = partial(datasets.split, queries_per_class=queries_per_class)
     usual = [draw(y, stream=stream, random_state=test_seed) for test_seed in range(test_seeds)]
     asked = np.concatenate([parts.queries for parts in usual])
     pool = usual[0].stream[~np.isin(usual[0].stream, asked)]

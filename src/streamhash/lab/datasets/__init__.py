@@ -9,16 +9,19 @@
 """
 
 from streamhash.lab.datasets.cards import Card, available, cache_folder, is_named
-from streamhash.lab.datasets.protocol import (
+from streamhash.lab.datasets.sets import (
+    DataSet,
+    Request,
     Split,
     centre_unit,
+    fetch,
+    load_data,
     mean_row,
     pieces,
     split,
     split_unseen,
     unit_rows,
 )
-from streamhash.lab.datasets.sets import DataSet, Request, fetch, load_data
 from streamhash.lab.datasets.streams import PlacesLikeStream, SyntheticStream
 
 __all__ = [
