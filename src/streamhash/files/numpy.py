@@ -3,6 +3,7 @@
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -78,16 +79,12 @@ def open_npz(request: Request) -> Iterator[Table]:
         y = None if y is None else check_labels(y, n, request)
 
         def pieces(size: int) -> Iterator[Piece]:
-            rows = None if x_name is None else _rows(archive, members[x_name], size)
-            for start in range(0, n, size):
+            chunks = repeat(None) if x_name is None else _rows(archive, members[x_name], size)
+            # Rows before starts: so they are read to the end of the array, where its checksum is.
+            for X, start in zip(chunks, range(0, n, size), strict=False):
                 part = slice(start, start + size)
-                yield Piece(
-                    None if rows is None else next(rows),
-                    None if ids is None else ids[part].tolist(),
-                    None if y is None else y[part],
-                )
-            for _ in rows or ():  # to the end of the array, where its checksum is
-                pass
+                some = None if ids is None else ids[part].tolist()
+                yield Piece(X, some, None if y is None else y[part])
 
         taken = Taken(id_name, () if x_name is None else (x_name,), y_name)
         yield Table(request, taken, pieces, *(shape or (None, None)))
@@ -108,9 +105,8 @@ def _shape(archive: zipfile.ZipFile, name: str, request: Request) -> tuple[int, 
 
 
 def _header(member: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    version = npy_format.read_magic(member)
-    first = npy_format.read_array_header_1_0
-    read = first if version == (1, 0) else npy_format.read_array_header_2_0
+    major, _ = npy_format.read_magic(member)
+    read = [npy_format.read_array_header_1_0, npy_format.read_array_header_2_0][major > 1]
     shape, by_columns, dtype = read(member)
     if dtype.hasobject:
         raise ValueError("pickled objects")
@@ -124,10 +120,8 @@ def _rows(archive: zipfile.ZipFile, name: str, size: int) -> Iterator[NDArray[An
         step = max(1, n if by_columns else size)
         for start in range(0, n, step):
             some = min(step, n - start)
-            content = member.read(some * width * dtype.itemsize)
-            rows = np.frombuffer(content, dtype).reshape(
-                some, width, order="F" if by_columns else "C"
-            )
+            rows = np.frombuffer(member.read(some * width * dtype.itemsize), dtype)
+            rows = rows.reshape(width, some).T if by_columns else rows.reshape(some, width)
             yield from (rows[i : i + size] for i in range(0, some, size))
         member.read(1)  # the end, where zipfile compares the checksum
 
