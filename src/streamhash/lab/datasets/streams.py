@@ -160,9 +160,8 @@ class SyntheticStream(BlockStream):
     def draw(self, block: int) -> Piece:
         """Draw one whole block of rows."""
         rng = self._rng(1, block)
-        position = (
-            block * BLOCK_ROWS + np.arange(BLOCK_ROWS)
-        ) / self.length  # 1 = length rows seen
+        rows = block * BLOCK_ROWS + np.arange(BLOCK_ROWS)
+        position = rows / self.length  # 1 = length rows seen
         X = rng.standard_normal((BLOCK_ROWS, self.n_features), dtype=np.float32)
         arrived = np.full(BLOCK_ROWS, self.n_classes)
         if self.arrival == "one-by-one":
