@@ -12,13 +12,7 @@ from numpy.typing import NDArray
 
 from streamhash.base import NotStartedError, OnlineHasher
 from streamhash.codes import Codes
-from streamhash.errors import (
-    ConflictError,
-    InputError,
-    NotFoundError,
-    StreamhashError,
-    UnreachableError,
-)
+from streamhash.errors import ConflictError, InputError, NotFoundError, UnreachableError
 from streamhash.labels import as_numpy, check_item_labels
 from streamhash.live.journal import Batch, Journal, Keys, Model, code_columns, to_json
 from streamhash.live.learner import Learner
@@ -225,7 +219,7 @@ class Collection:
             for tries_left in (2, 1, 0):
                 try:
                     return self._load()
-                except (StreamhashError, OSError, ValueError):
+                except (OSError, ValueError):
                     # The writer may delete what is looked at between two looks: look again.
                     if not tries_left:
                         raise

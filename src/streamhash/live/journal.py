@@ -50,7 +50,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.base import OnlineHasher
-from streamhash.codes import Codes
+from streamhash.codes import Codes, code_bytes, unpack
 from streamhash.errors import (
     FileError,
     InputError,
@@ -58,6 +58,7 @@ from streamhash.errors import (
     NotFoundError,
     ReadOnlyError,
     StreamhashError,
+    UnreachableError,
 )
 from streamhash.live.locks import ReaderLease, WriterLock, oldest_lease
 from streamhash.optional import import_optional
@@ -68,12 +69,14 @@ if TYPE_CHECKING:
 
     from streamhash.live.learner import Learner
 
-__all__ = ["Batch", "Journal", "Keys", "Model", "Pieces"]
+__all__ = ["Batch", "Journal", "Keys", "Model", "Pieces", "Result", "encode"]
 
 logger = logging.getLogger(__name__)
 
 Keys = NDArray[np.int64]
 Pieces = Iterator[tuple[Codes, Keys]]
+Send = Callable[[Keys, Codes], None]  # takes codes to a backend
+Result = dict[str, Any]  # of a fragment: its metadata; rows; flips, bit by bit; when it was made
 
 CODE = "code_"  # the column with the codes of model N is called code_N
 KEY_BITS = 32  # lower bits of a key: the place in its commit; above them, the commit's version
@@ -84,6 +87,7 @@ SMALL_FRAGMENT = 32_768  # rows: fragments of fewer are joined when there are ma
 TIDY_AFTER = 64  # fragments or versions that are worth tidying up
 CACHE_BYTES = 2**24  # of what Lance remembers of files and versions; by itself it takes gigabytes
 SCAN_ROWS = 8192  # read at a time
+ENCODED_NUMBERS = 2**19  # of vectors that are encoded at a time; Lance reads ahead
 OLD_VERSIONS = timedelta(hours=1)  # are kept so long where readers leave no lease
 NOTE_SECONDS = 24 * 3600.0  # that a note of encoded codes is good for; Lance keeps files a week
 
@@ -716,23 +720,24 @@ class Journal:
             with self._or_later():
                 self.settle()
                 # Joining fragments undoes what an interrupted refresh has encoded of them.
-                self.join_fragments("items", 16 * TIDY_AFTER if pending else TIDY_AFTER)
-                self.join_fragments("models", TIDY_AFTER)
+                self.join_fragments("items", 16 * TIDY_AFTER if pending else None)
+                self.join_fragments("models")
                 keys = live()
                 if self.dataset("labels").count_rows() > 2 * len(keys) + TIDY_AFTER:
                     self._fold_labels(keys)
                 else:
-                    self.join_fragments("labels", TIDY_AFTER)
+                    self.join_fragments("labels")
                 self._forget_old_versions(all_files=not pending)
 
-    def join_fragments(self, name: str, many: int) -> None:
+    def join_fragments(self, name: str, many: int | None = None) -> None:
         """Join small fragments if there are many, and leave out rows that were deleted."""
         dataset = self.find(name)
         if dataset is None:
             return
         fragments = dataset.get_fragments()
         dead = sum(fragment.num_deletions for fragment in fragments)
-        if len(fragments) > many or dead > max(dataset.count_rows(), SMALL_FRAGMENT):
+        too_many_dead = dead > max(dataset.count_rows(), SMALL_FRAGMENT)
+        if len(fragments) > (many or TIDY_AFTER) or too_many_dead:
             rows = min(SMALL_FRAGMENT, _fragment_rows(dataset.schema))
             with uninterrupted(), self.translate_errors(name):
                 dataset.optimize.compact_files(target_rows_per_fragment=rows)
@@ -864,6 +869,57 @@ def _read_addresses(dataset: "lance.LanceDataset", fragments: dict[str, Any]) ->
             dense = np.array_equal(gaps, np.arange(len(gaps)))
             found[name] = _Rows(keys[start:stop].copy(), first, None if dense else gaps)
     return found
+
+
+# ---------------------------------------------------------------------- encoding a fragment
+
+
+def encode(
+    fragment: Any, number: int, hasher: OnlineHasher, send: Send | None = None
+) -> tuple[Result, Any]:
+    """Encode a fragment; return the result, and the schema with the new column.
+
+    Codes are given to ``send``, with their keys, as they are made.
+    """
+    pa = _pyarrow()
+    old = [name for name in fragment.schema.names if name.startswith(CODE)]
+    old = sorted(old, key=lambda name: int(name.removeprefix(CODE)))[-1:]
+    flips = np.zeros(hasher.n_bits, np.int64)
+    away: list[UnreachableError] = []
+
+    def new_column(batch: Any) -> Any:
+        codes = hasher.transform(vectors_of(batch["vector"]))
+        if old:
+            changed = unpack(codes ^ codes_of(batch[old[0]]), hasher.n_bits)
+            flips[:] += changed.sum(axis=0, dtype=np.int64)
+        if send is not None:
+            try:
+                send(batch["key"].to_numpy(), codes)
+            except UnreachableError as error:
+                away.append(error)
+                raise
+        return pa.record_batch([code_array(codes)], [f"{CODE}{number}"])
+
+    # Knowing its schema, Lance calls it once for each batch, and not before to see what comes.
+    schema = pa.schema([(f"{CODE}{number}", pa.binary(code_bytes(hasher.n_bits)))])
+    transform = _lance().batch_udf(schema)(new_column)
+    rows = max(256, ENCODED_NUMBERS // fragment.schema.field("vector").type.list_size)
+    try:
+        with uninterrupted():  # Ctrl-C inside would come out as an error of Lance's
+            metadata, schema = fragment.merge_columns(transform, ["key", "vector", *old], rows)
+    except ValueError:  # what Lance makes of any error
+        if away:
+            raise away[0] from None
+        raise
+    described = metadata.to_json()
+    result = {
+        "fragment": json.loads(described) if isinstance(described, str) else described,
+        "model": number,
+        "rows": int(fragment.count_rows()),
+        "flips": flips.tolist(),
+        "made": time.time(),
+    }
+    return result, schema
 
 
 # ------------------------------------------------------------------- as Arrow has it, and back

@@ -255,11 +255,9 @@ class Learner(Streaming):
             precisions = _precisions(moment, codes[known], [labels[i] for i in known], own)
             twin.monitor_.answers(precisions, time=now, labelled=labelled)
         n_items = len(directory) + (0 if keys is not None else len(rows))
+        names = [labels[i] for i in chosen]
         learned = twin.learn(
-            rows[chosen].astype(np.float32),
-            [labels[i] for i in chosen],
-            serving=serving,
-            n_items=n_items,
+            rows[chosen].astype(np.float32), names, serving=serving, n_items=n_items
         )
         if learned and serving is not None:
             twin.monitor_.point(

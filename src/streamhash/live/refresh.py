@@ -11,32 +11,20 @@
 4. The old column is dropped; searches have nothing to do with it any more.
 """
 
-import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, Future, as_completed
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from streamhash.base import OnlineHasher
-from streamhash.codes import Codes, code_bytes, unpack
-from streamhash.errors import InputError, UnreachableError
+from streamhash.codes import code_bytes
+from streamhash.errors import InputError
 from streamhash.live.backends import Backend
-from streamhash.live.journal import (
-    CODE,
-    TIDY_AFTER,
-    Journal,
-    Keys,
-    Model,
-    code_array,
-    codes_of,
-    uninterrupted,
-    vectors_of,
-)
+from streamhash.live.journal import Journal, Keys, Model, Pieces, Result, encode
 from streamhash.live.learner import Learner
 from streamhash.live.view import View
 from streamhash.refresh import RefreshPolicy
@@ -48,12 +36,9 @@ logger = logging.getLogger(__name__)
 LEFT_FOR_THE_END = 4096  # items that may be encoded while writers wait
 PASSES = 5  # at most, over what came meanwhile, before writers have to wait
 NOTE_SECONDS = 2.0  # between notes of what is done
-ENCODED_NUMBERS = 2**19  # of vectors that are encoded at a time; Lance reads ahead
 GUESSED_SECONDS = 1e-6  # an item and feature of the first refresh, before one was measured
 
 Progress = Callable[[int, int], None]  # items encoded so far, and in all
-Result = dict[str, Any]  # fragment: its metadata; rows; flips, bit by bit; when it was made
-Send = Callable[[Keys, Codes], None]  # takes codes to a backend
 # The address of the items and its options, that of the backend and its options, the version of the
 # items, the number of the model.
 Work = tuple[str, dict[str, str] | None, str | None, dict[str, Any] | None, int, int]
@@ -180,7 +165,7 @@ class Refresher:
         if moment.model is not None and content == moment.model.to_bytes():
             return None
         journal.settle()
-        journal.join_fragments("items", TIDY_AFTER)
+        journal.join_fragments("items")
         model = Model(
             moment.number + 1,
             content,
@@ -278,7 +263,7 @@ class _Work:
         smallest = sorted(fragments, key=lambda each: each.count_rows())[:1]
         with self._journal.translate_errors("items"):
             for fragment in self._left() or smallest:
-                result, schema = _encode(fragment, self.model.number, self.hasher)
+                result, schema = encode(fragment, self.model.number, self.hasher)
                 self._results[fragment.fragment_id] = result
         return {each.fragment_id: self._results[each.fragment_id] for each in fragments}, schema
 
@@ -319,7 +304,7 @@ class _Work:
         if backend is not None:
             backend.fill(view.keys(), self._encoded)
 
-    def _encoded(self, keys: Keys) -> Iterator[tuple[Codes, Keys]]:
+    def _encoded(self, keys: Keys) -> Pieces:
         journal = self._journal.another()  # others may write meanwhile
         for batch in journal.scan(keys, "vector"):
             yield self.hasher.transform(batch.vectors), batch.keys
@@ -333,9 +318,9 @@ def encode_fragments(
 ) -> None:
     """Encode fragments, calling ``done`` with each as it is ready."""
     if executor is None:
-        encode = _encoder(work)
+        encode_one = _encoder(work)
         for fragment in fragments:
-            done(fragment, encode(fragment))
+            done(fragment, encode_one(fragment))
         return
     tasks: dict[Future[Result], int] = {
         executor.submit(encode_fragment, work, fragment): fragment for fragment in fragments
@@ -364,57 +349,8 @@ def _encoder(work: Work) -> Callable[[int], Result]:
 
         send = Server(backend, options).table(number, hasher.n_bits).put
 
-    def encode(fragment: int) -> Result:
+    def encode_one(fragment: int) -> Result:
         with journal.translate_errors("items"):
-            return _encode(items.get_fragment(fragment), number, hasher, send)[0]
+            return encode(items.get_fragment(fragment), number, hasher, send)[0]
 
-    return encode
-
-
-def _encode(
-    fragment: Any, number: int, hasher: OnlineHasher, send: Send | None = None
-) -> tuple[Result, Any]:
-    """Encode a fragment; return the result, and the schema with the new column.
-
-    Codes are given to ``send``, with their keys, as they are made.
-    """
-    import pyarrow as pa
-    from lance import batch_udf
-
-    old = [name for name in fragment.schema.names if name.startswith(CODE)]
-    old = sorted(old, key=lambda name: int(name.removeprefix(CODE)))[-1:]
-    flips = np.zeros(hasher.n_bits, np.int64)
-    away: list[UnreachableError] = []
-
-    # Knowing its schema, Lance calls it once for each batch, and not before to see what comes.
-    @batch_udf(pa.schema([(f"{CODE}{number}", pa.binary(code_bytes(hasher.n_bits)))]))
-    def encode(batch: pa.RecordBatch) -> pa.RecordBatch:
-        codes = hasher.transform(vectors_of(batch["vector"]))
-        if old:
-            changed = unpack(codes ^ codes_of(batch[old[0]]), hasher.n_bits)
-            flips[:] += changed.sum(axis=0, dtype=np.int64)
-        if send is not None:
-            try:
-                send(batch["key"].to_numpy(), codes)
-            except UnreachableError as error:
-                away.append(error)
-                raise
-        return pa.record_batch([code_array(codes)], [f"{CODE}{number}"])
-
-    rows = max(256, ENCODED_NUMBERS // fragment.schema.field("vector").type.list_size)
-    try:
-        with uninterrupted():  # Ctrl-C inside would come out as an error of Lance's
-            metadata, schema = fragment.merge_columns(encode, ["key", "vector", *old], rows)
-    except ValueError:  # what Lance makes of any error
-        if away:
-            raise away[0] from None
-        raise
-    described = metadata.to_json()
-    result = {
-        "fragment": json.loads(described) if isinstance(described, str) else described,
-        "model": number,
-        "rows": int(fragment.count_rows()),
-        "flips": flips.tolist(),
-        "made": time.time(),
-    }
-    return result, schema
+    return encode_one

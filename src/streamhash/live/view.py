@@ -241,8 +241,7 @@ class View:
         self._journal, self.options = journal, backend_options
         self.now = Moment(0, None, None, Directory())
         self._labels_read = (0, 0)  # how often labels were folded, and how many were read since
-        self._prepared: Backend | None = None  # what a refresh fills
-        self._prepared_number = 0
+        self._prepared: tuple[int, Backend] | None = None  # a model, and what a refresh fills
 
     def keys(self) -> Keys:
         """Return the keys of all items."""
@@ -348,8 +347,8 @@ class View:
 
     def _backend(self, number: int, n_bits: int) -> Backend:
         """Return a backend for the codes of a model: the one that was prepared, or a new one."""
-        if self._prepared is not None and self._prepared_number == number:
-            return self._prepared
+        if self._prepared is not None and self._prepared[0] == number:
+            return self._prepared[1]
         if self.address is None:
             return MemoryBackend(n_bits)
         from streamhash.live.backends.milvus import MilvusBackend, Server
@@ -367,9 +366,10 @@ class View:
             return None
         if self.now.backend is not None:
             self.now.backend.check()
-        self._prepared, self._prepared_number = self._backend(number, n_bits), number
-        self._prepared.prepare()
-        return self._prepared
+        backend = self._backend(number, n_bits)
+        backend.prepare()
+        self._prepared = number, backend
+        return backend
 
     def drop_replaced(self) -> None:
         """Drop the codes of models that served before, where a backend keeps them."""
