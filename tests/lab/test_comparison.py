@@ -6,19 +6,21 @@ The rows are made up: a real row of the digits, with the facts of an experiment 
 import csv
 import io
 import re
-from functools import cache
+from functools import cache, partial
 from html.parser import HTMLParser
 
 import pytest
 from typer.testing import CliRunner
 
+from data import need_data
 from streamhash.cli import app
-from streamhash.errors import InputError
+from streamhash.errors import InputError, MissingDataError
 from streamhash.lab import (
     Report,
     append_row,
     comparison_markdown,
     read_experiment,
+    reproduce,
     run_cell,
     summarise,
     write_report,
@@ -396,3 +398,28 @@ def test_trials_alone_are_nothing_to_report(tmp_path):
     trials = [{**row, "split": "validation"} for row in made_table()]
     with pytest.raises(InputError, match="there are only trials of a search for settings"):
         write_report(trials, tmp_path, command="c")
+
+
+def test_experiments_without_their_data_are_left_out_with_a_warning(tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("STREAMHASH_DATA", str(tmp_path))
+    monkeypatch.setenv("STREAMHASH_CACHE", str(tmp_path))
+    assert reproduce("all", out=tmp_path / "results") == []
+    assert caplog.messages[0] == (
+        "cifar10-table is left out: its data are not here (streamhash data)."
+    )
+    with pytest.raises(MissingDataError, match=r"'mnist' .* is not in"):
+        reproduce("mnist-table", out=tmp_path / "results")
+
+
+@pytest.mark.slow
+def test_a_reproduction_shares_its_cells_and_goes_on_where_it_was_stopped(tmp_path):
+    need_data("mnist")
+    names, states = ["mnist-table", "mnist-auc"], []
+    run = partial(reproduce, quick=True, methods="lsh", out=tmp_path, jobs=1)
+    table, area = run(names, progress=lambda state: states.append((state.n_done, state.n_total)))
+    assert states == [(0, 2), (1, 2), (2, 2)]  # published and tuned, once for both
+    assert (table.data, table.experiment.kind, area.experiment.kind) == ("mnist", "table", "auc")
+    assert {entry.run.method for entry in table.entries()} == {"lsh"}
+    states.clear()
+    run(names, progress=lambda state: states.append((state.n_done, state.n_total)))
+    assert states == [(0, 0)]
