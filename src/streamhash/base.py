@@ -42,19 +42,6 @@ from streamhash.parameters import (
 )
 from streamhash.threads import run_blocks, single_threaded_blas
 
-__all__ = [
-    "HasherAround",
-    "Matrix",
-    "NotStartedError",
-    "OnlineHasher",
-    "StreamPart",
-    "Streaming",
-    "load",
-    "new_generator",
-    "random_directions",
-    "snapshot",
-]
-
 Matrix = NDArray[np.float32]
 T = TypeVar("T", bound="Streaming")
 

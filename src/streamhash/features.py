@@ -17,16 +17,6 @@ from streamhash.base import HasherAround, Matrix, OnlineHasher, StreamPart
 from streamhash.errors import InputError
 from streamhash.parameters import Choice, Number, Rule, Whole, parameter
 
-__all__ = [
-    "GIVEN_ANCHORS",
-    "AnchorMap",
-    "CenterScale",
-    "NormalizedHasher",
-    "RadialMap",
-    "StreamPipeline",
-    "unit_length",
-]
-
 # Beyond these lengths squares in float32 lose digits, or all of them.
 SHORTEST, LONGEST = 1e-15, 1e15
 

@@ -15,16 +15,6 @@ from numpy.typing import NDArray
 
 from streamhash.errors import InputError
 
-__all__ = [
-    "as_numpy",
-    "check_item_labels",
-    "check_labels",
-    "group",
-    "neighbours",
-    "number",
-    "same_width",
-]
-
 
 def as_numpy(values: Any) -> Any:
     """Bring a torch tensor of any device and precision to NumPy; leave all else as it is."""

@@ -17,20 +17,6 @@ import numpy as np
 
 from streamhash.errors import InputError
 
-__all__ = [
-    "Choice",
-    "Maybe",
-    "Number",
-    "Rule",
-    "SearchSpace",
-    "Span",
-    "Values",
-    "Whole",
-    "check_parameters",
-    "declare_parameters",
-    "parameter",
-]
-
 
 class Rule:
     """What a parameter may be: in words, and as a test of a value.

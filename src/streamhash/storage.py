@@ -24,18 +24,6 @@ from numpy.typing import NDArray
 import streamhash
 from streamhash.errors import FileError, InputError
 
-__all__ = [
-    "FORMAT_VERSION",
-    "describe",
-    "from_bytes",
-    "new_parameters",
-    "read",
-    "rebuild",
-    "to_bytes",
-    "whole_file",
-    "write",
-]
-
 FORMAT_VERSION = 2
 _ALIGNED = 64  # bytes: a line of the cache
 _LONG = 4096  # bytes: a page of memory; less is not worth mapping
