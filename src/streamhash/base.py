@@ -175,7 +175,7 @@ class StreamPart(TransformerMixin, Streaming):  # type: ignore[misc]
         place = f"{type(self).__name__}.partial_fit"
         self.check_parameters()
         X = self._check_features(X, place, first=not hasattr(self, "n_features_in_"))
-        self.learn_rows(_dense(X))
+        self.learn_rows(dense(X))
         return self
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -186,7 +186,7 @@ class StreamPart(TransformerMixin, Streaming):  # type: ignore[misc]
     def transform(self, X: Any) -> Matrix:
         """Map rows."""
         place = f"{type(self).__name__}.transform"
-        return self.map_rows(_dense(self._check_features(X, place, first=False)))
+        return self.map_rows(dense(self._check_features(X, place, first=False)))
 
     def learn_rows(self, X: Matrix) -> None:
         """Learn from dense rows that were checked before."""
@@ -316,7 +316,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
                     self.parts_ = self._feature_parts(X.shape[1])
                 for start in range(0, X.shape[0], self.batch_size):
                     stage = slice(start, start + self.batch_size)
-                    rows = _dense(X[stage])
+                    rows = dense(X[stage])
                     self._learn_stage(rows, None if labels is None else labels[stage])
                     self.n_samples_seen_ += len(rows)
                     self.n_stages_ += 1
@@ -380,7 +380,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
 
     def _fill(self, X: Any, out: NDArray[Any], finish: Any) -> None:
         def one_block(start: int) -> None:
-            rows = _dense(X[start : start + ROWS_PER_BLOCK])
+            rows = dense(X[start : start + ROWS_PER_BLOCK])
             missing = -len(rows) % ROWS_PER_TILE
             filled = np.pad(rows, ((0, missing), (0, 0))) if missing else rows
             out[start : start + len(rows)] = finish(self.project_rows(filled)[: len(rows)])
@@ -447,7 +447,8 @@ def load(path: str | os.PathLike[str]) -> OnlineHasher:
     return model
 
 
-def _dense(X: Any) -> Matrix:
+def dense(X: Any) -> Matrix:
+    """Return rows that were checked as an array, also if they came sparse."""
     rows: Matrix = X.toarray() if hasattr(X, "toarray") else X
     return rows
 

@@ -219,12 +219,12 @@ def test_looking_ahead_fills_the_sample_first():
     assert np.array_equal(model.reservoir_.rows, [*X[:10], X[20]])
     assert not np.array_equal(model.W_, first_functions(10, 8).astype(np.float32))
     for ahead, reason in (
-        ((X[:, 1:], y), "has rows of shape"),
-        ((X, np.eye(3)[y]), "of different kin"),
+        ((X[:, 1:], y), "look_ahead: X has 9 features, but MIHash is expecting 10"),
+        ((X, np.eye(3)[y]), "began with labels in 2 dimensions and goes on with 1"),
     ):
         with pytest.raises(InputError, match=reason):
             MIHash(look_ahead=ahead).fit(X, y)
-    with pytest.raises(InputError, match="look_ahead has 3 labels for 10"):
+    with pytest.raises(InputError, match="look_ahead: y has 3 labels for 10"):
         MIHash(look_ahead=(X[:10], y[:3])).fit(X, y)
 
 

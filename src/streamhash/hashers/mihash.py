@@ -4,11 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from streamhash.base import Matrix, new_generator, random_directions
-from streamhash.errors import InputError
+from streamhash.base import Matrix, dense, new_generator, random_directions
 from streamhash.features import NormalizedHasher
 from streamhash.kernels.learning.information import information_steps
-from streamhash.labels import check_labels, neighbours
+from streamhash.labels import neighbours
 from streamhash.parameters import Choice, Number, Span, Values, Whole, parameter
 from streamhash.reservoir import Reservoir
 
@@ -114,29 +113,17 @@ class MIHash(NormalizedHasher):
     gradient: str = parameter(Choice("exact", "released"), default="exact")
     look_ahead: tuple[Any, Any] | None = parameter(default=None)
 
-    def _start(self, X: Matrix, y: Any) -> None:
+    def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         random = new_generator(self.random_state)
         self.W_ = random_directions(X.shape[1], self.n_bits, random)
         self.reservoir_ = Reservoir(self.reservoir_size, random_state=int(random.integers(2**32)))
         self.reservoir_.start(X.shape[1])
         self.information_ = np.nan
         if self.look_ahead is not None:
-            self._take_ahead(*self.look_ahead, X.shape[1], y.ndim)
-
-    def _take_ahead(self, X: Any, y: Any, d: int, n_dimensions: int) -> None:
-        rows = np.asarray(X, np.float32)
-        if rows.ndim != 2 or rows.shape[1] != d or not np.isfinite(rows).all():
-            raise InputError(
-                f"MIHash: look_ahead has rows of shape {rows.shape}, the stream has {d} features; "
-                "pass (X, y) with finite rows of the stream's width."
-            )
-        labels = check_labels(y, len(rows), place="MIHash", name="look_ahead")
-        if labels.ndim != n_dimensions:
-            raise InputError(
-                "MIHash: look_ahead and the stream have labels of different kinds; "
-                "pass both as labels, or both as 0/1 matrices."
-            )
-        self.reservoir_.take(rows, labels)
+            place = "MIHash: look_ahead"
+            rows = self._check_features(self.look_ahead[0], place, first=False)
+            labels = self._check_labels(self.look_ahead[1], rows.shape[0], place)
+            self.reservoir_.take(dense(rows), labels)
 
     def _learn_stage(self, X: Matrix, y: Any) -> None:
         rows = self._prepared(X)
