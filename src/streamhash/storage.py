@@ -124,8 +124,8 @@ def _read_archive(
                 )
             arrays = {}
             for member in archive.infolist():
-                name, dot, _ = member.filename.rpartition(".npy")
-                if dot:
+                name = member.filename.removesuffix(".npy")
+                if name != member.filename:
                     array = _map_array(file, member) if name in mapped else None
                     arrays[name] = _read_array(archive, member) if array is None else array
     except OSError as error:
