@@ -121,3 +121,17 @@ def test_rows_are_one_line_of_json_each(rows, tmp_path):
     for row in rows[:3]:
         append_row(path, row)
     assert [json.loads(line)["seed"] for line in path.read_text().splitlines()] == [0, 1, 0]
+
+
+def test_a_row_of_an_old_version_has_the_names_of_today(rows, tmp_path):
+    old = {
+        **rows[0],
+        "method": "sdoh",
+        "version": "0.1.0",
+        "changes": {"kernel": 100},
+        "command": "streamhash bench --method sdoh --set kernel=100 --set sigma=0.5",
+    }
+    append_row(tmp_path / "rows.jsonl", old)
+    (row,) = read_rows(tmp_path / "rows.jsonl")
+    assert row["changes"] == {"n_anchors": 100}
+    assert row["command"] == "streamhash bench --method sdoh --set n_anchors=100 --set sigma=0.5"

@@ -9,6 +9,7 @@ import json
 import logging
 import math
 import os
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -100,14 +101,22 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def _by_new_names(row: Row) -> Row:
-    """Return a row of version 0.1 with its parameters as they are called now."""
+    """Return a row of version 0.1 with parameters, also of its command, as they are called now."""
+    if not str(row.get("version")).startswith("0.1."):
+        return row
     method = str(row["method"])
     parameters, changes = (
         new_parameters(method, row.get(part) or {}) for part in ("parameters", "changes")
     )
     if method in ("hmoh", "okh"):
         parameters = {"anchors": None, **parameters}  # came later
-    return {**row, "parameters": dict(sorted(parameters.items())), "changes": changes}
+    command = re.sub(
+        r"(?<=--set )(\w+)=(\S+)",
+        lambda match: "=".join(*new_parameters(method, {match[1]: match[2]}).items()),
+        row.get("command", ""),
+    )
+    renamed = {"parameters": dict(sorted(parameters.items())), "changes": changes}
+    return {**row, **renamed, "command": command}
 
 
 def read_folder(folder: Path) -> list[Row]:
