@@ -69,7 +69,7 @@ def test_demo_replaces_its_own_report_only(demo, tmp_path):
 @pytest.mark.slow
 def test_demo_without_matplotlib_says_how_to_get_figures(tmp_path, monkeypatch):
     monkeypatch.setattr("streamhash.lab.have_figures", lambda: False)
-    monkeypatch.setattr(lab_verbs, "BITS", 8)
+    monkeypatch.setattr(lab_verbs.options, "BITS", 8)
     result = run("demo", "--out", tmp_path / "report")
     assert result.exit_code == 0
     assert notes(result.stderr) == (

@@ -16,18 +16,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-__all__ = [
-    "OneLineErrors",
-    "note",
-    "print_answers",
-    "print_json",
-    "print_table",
-    "progress_bar",
-    "results",
-    "showing_progress",
-    "slices_with_progress",
-]
-
 COLUMNS_IN_A_PIPE = 120
 BAD_INPUT = 2
 INTERRUPTED = 130

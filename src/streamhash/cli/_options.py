@@ -9,25 +9,6 @@ from typer import Argument, Option
 
 from streamhash.errors import InputError
 
-__all__ = [
-    "BITS",
-    "METHOD",
-    "Bits",
-    "Changes",
-    "Jobs",
-    "Json",
-    "LabelColumn",
-    "Labels",
-    "Method",
-    "Model",
-    "Nearest",
-    "Scheduler",
-    "Seed",
-    "parse_changes",
-    "split_names",
-    "split_numbers",
-]
-
 METHOD, BITS = "sdoh", 32  # unless a verb is given others
 PYTHON_CONSTANTS = {"None": None, "none": None, "True": True, "False": False}
 

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-__all__ = ["status_lines"]
-
 BARS = "▁▂▃▄▅▆▇█"  # no item has the bit … all have it
 BITS_A_LINE = 64
 

@@ -10,20 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from streamhash.cli import _options as options
 from streamhash.cli._console import note, print_table, progress_bar, results
-from streamhash.cli._options import (
-    BITS,
-    Changes,
-    Jobs,
-    Json,
-    LabelColumn,
-    Labels,
-    Scheduler,
-    Seed,
-    parse_changes,
-    split_names,
-    split_numbers,
-)
 from streamhash.cli.serve import Port, say_address
 from streamhash.errors import InputError, MissingPartError
 
@@ -54,7 +42,7 @@ def demo(
         Path | None,
         Option(metavar="DIR", help="Folder for the report, or for the collection."),
     ] = None,
-    seed: Seed = 0,
+    seed: options.Seed = 0,
     serve: Annotated[
         bool, Option("--serve", help="Serve digits that keep arriving, and a page to watch them.")
     ] = False,
@@ -83,7 +71,7 @@ def demo(
 
     (folder / lab.ROWS_FILE).unlink(missing_ok=True)
     with _cells() as progress:
-        rows = lab.bench(n_bits=BITS, seeds=[seed], out=folder, progress=progress)
+        rows = lab.bench(n_bits=options.BITS, seeds=[seed], out=folder, progress=progress)
     results().print(lab.rich_table(lab.summarise(rows)))
     command = "streamhash demo" + (f" --seed {seed}" if seed else "")
     _write(lab.Report.of(rows), folder, command, optional=True)
@@ -113,13 +101,13 @@ def bench(
     ] = "all",
     bits: Annotated[
         str, Option(metavar="K,K", help="Lengths of the codes, with commas.")
-    ] = f"{BITS}",
+    ] = f"{options.BITS}",
     seeds: Annotated[int, Option(metavar="N", min=1, help="How many seeds to run.")] = 1,
     first_seed: Annotated[int, Option(metavar="N", min=0, help="The first of the seeds.")] = 0,
     settings: Annotated[
         str, Option(metavar="WHICH", help="Settings: default, published, both, or tuned.")
     ] = "default",
-    changes: Changes = None,
+    changes: options.Changes = None,
     stream: Stream = None,
     queries_per_class: QueriesPerClass = None,
     checkpoints: Annotated[
@@ -137,16 +125,16 @@ def bench(
     curve_metric: Annotated[
         str, Option(metavar="NAME", help="What is looked at: map or map@1000.")
     ] = "map",
-    labels: Labels = None,
-    label_column: LabelColumn = None,
+    labels: options.Labels = None,
+    label_column: options.LabelColumn = None,
     out: Annotated[
         Path | None, Option(metavar="DIR", help="Append the rows to rows.jsonl in this folder.")
     ] = None,
     resume: Annotated[
         bool, Option("--resume", help="Skip the cells whose rows are there already.")
     ] = False,
-    jobs: Jobs = None,
-    as_json: Json = False,
+    jobs: options.Jobs = None,
+    as_json: options.Json = False,
     quick: Annotated[
         bool, Option("--quick", help="A quick look: a stream of at most 2,000, 3 checkpoints.")
     ] = False,
@@ -163,8 +151,8 @@ def bench(
     from streamhash import lab
     from streamhash.lab.datasets import load_data
 
-    wanted = parse_changes(changes)
-    methods, lengths = _methods(method), split_numbers("--bits", bits)
+    wanted = options.parse_changes(changes)
+    methods, lengths = _methods(method), options.split_numbers("--bits", bits)
     found = load_data(data, labels=labels, column=label_column, rows=rows)
     with _cells() as progress:
         made = lab.bench(
@@ -215,8 +203,8 @@ def reproduce(
     out: Annotated[Path, Option(metavar="DIR", help="Folder of the rows and the report.")] = Path(
         "streamhash-results"
     ),
-    jobs: Jobs = None,
-    scheduler: Scheduler = None,
+    jobs: options.Jobs = None,
+    scheduler: options.Scheduler = None,
 ) -> None:
     """Run the paper's experiments, beside its numbers.
 
@@ -287,7 +275,7 @@ def tune(
         Argument(metavar="METHOD", help="Methods, with commas; all; or package.module:Class."),
     ] = "all",
     data: Data = "digits",
-    bits: Annotated[int, Option(metavar="K", help="Length of the codes.")] = BITS,
+    bits: options.Bits = options.BITS,
     budget: Annotated[int, Option(metavar="N", min=1, help="Settings to try of each method.")] = 20,
     metric: Annotated[str, Option(metavar="NAME", help="What is to be best.")] = "map",
     stream: Stream = None,
@@ -296,12 +284,12 @@ def tune(
         int, Option(metavar="N", min=1, help="Seeds whose test queries are left out.")
     ] = 3,
     seed: Annotated[int, Option(metavar="N", min=0, help="Seed of the settings tried.")] = 0,
-    labels: Labels = None,
-    label_column: LabelColumn = None,
+    labels: options.Labels = None,
+    label_column: options.LabelColumn = None,
     out: Annotated[Path, Option(metavar="DIR", help="Folder of the rows, and of tuned.toml.")] = (
         Path("streamhash-tuning")
     ),
-    jobs: Jobs = None,
+    jobs: options.Jobs = None,
 ) -> None:
     """Search for the best settings on the stream alone.
 
@@ -364,7 +352,7 @@ def _methods(names: str) -> "str | list[str]":
     """Split the names of methods; modules of the current folder can be named too."""
     if ":" in names and os.getcwd() not in sys.path:  # noqa: PTH109
         sys.path.append(os.getcwd())  # noqa: PTH109
-    return "all" if names == "all" else split_names(names) or names
+    return "all" if names == "all" else options.split_names(names) or names
 
 
 @contextmanager
