@@ -1,15 +1,19 @@
 """The service in this process: what its addresses answer, and that it is what the library says."""
 
+import asyncio
 import io
 import json
+import threading
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from starlette.exceptions import HTTPException
 
 from streamhash import FileError, InUseError, UnreachableError
 from streamhash.live import Collection
 from streamhash.service import create_app
+from streamhash.service.app import _Threads
 from streamhash.service.frames import TYPE, pack_frame, read_array, unpack_frame
 
 X, Y = load_digits(return_X_y=True)
@@ -75,6 +79,14 @@ def test_searches_find_what_the_library_finds_as_json_and_raw(call, library):
 def test_a_raw_head_with_more_than_it_may_say_is_refused(call, extra):
     frame = pack_frame({"shape": [1, 64], **extra}, X[:1].astype(np.float32))
     assert refused(call("/api/search", frame, **{"Content-Type": TYPE})) == (422, "invalid")
+
+
+@pytest.mark.parametrize(
+    "vectors", [[[1.0] * 64, [1.0]], [[1.0] * 63], [[1e300] * 64]], ids=["ragged", "narrow", "huge"]
+)
+@pytest.mark.parametrize("path", ["/api/encode", "/api/search"])
+def test_vectors_of_no_use_are_refused(call, path, vectors):
+    assert refused(call(path, {"vectors": vectors})) == (400, "bad_input")
 
 
 def test_a_search_by_ids_leaves_the_item_itself_out(call, library):
@@ -174,7 +186,21 @@ def test_what_cannot_be_written_to_says_so(call):
         ("/api/refresh", {}),
     ):
         assert refused(call(path, body)) == (403, "read_only")
-    assert good(call("/api/status"))["refresh"]["running"] is False
+    refresh = good(call("/api/status"))["refresh"]
+    assert (refresh["running"], refresh["error"]) == (False, None)
+
+
+def test_work_beyond_what_may_wait_is_refused_and_then_it_goes_on():
+    async def work():
+        threads, go_on = _Threads("write", 1, 1), threading.Event()
+        # One is worked on, one more may wait, the next is too many.
+        tasks = [asyncio.create_task(threads.run(go_on.wait)) for _ in range(3)]
+        with pytest.raises(HTTPException, match="503: too many write requests"):
+            await asyncio.wait_for(tasks[-1], 5)
+        go_on.set()
+        return [*await asyncio.gather(*tasks[:2]), await threads.run(go_on.wait)]
+
+    assert asyncio.run(work()) == [True] * 3
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from streamhash import __version__
-from streamhash.errors import ServiceError, StreamhashError
+from streamhash.errors import InputError, ServiceError, StreamhashError
 from streamhash.live import Collection, Item, check_vectors
 from streamhash.service import models
 from streamhash.service.batching import Found, SearchBatcher
@@ -155,10 +155,6 @@ class BodyRoute(APIRoute):
         return handle_typed
 
 
-def _wants_raw(request: Request) -> bool:
-    return TYPE in request.headers.get("accept", "")
-
-
 def _plain(item: Item) -> dict[str, Any]:
     code = None if item.code is None else item.code.tobytes().hex()
     return {**item._asdict(), "vector": item.vector.tolist(), "code": code}
@@ -183,15 +179,19 @@ class _Threads:
     """Threads for one kind of blocking work, and a bounded number of calls that wait for them."""
 
     def __init__(self, kind: str, n: int, max_waiting: int) -> None:
-        self._kind, self._max_waiting = kind, max_waiting
-        self._limiter = CapacityLimiter(n)
+        self._kind, self._limiter = kind, CapacityLimiter(n)
+        self._n_calls, self._max_calls = 0, n + max_waiting
 
     async def run(self, work: Callable[..., Result], *arguments: Any, **named: Any) -> Result:
         """Call in a thread; refuse if too many calls wait already."""
-        waiting = self._limiter.statistics().tasks_waiting
-        if self._limiter.available_tokens <= 0 and waiting >= self._max_waiting:
+        if self._n_calls >= self._max_calls:
             raise HTTPException(503, f"too many {self._kind} requests at a time; try again.")
-        return await to_thread.run_sync(partial(work, *arguments, **named), limiter=self._limiter)
+        self._n_calls += 1
+        try:
+            call = partial(work, *arguments, **named)
+            return await to_thread.run_sync(call, limiter=self._limiter)
+        finally:
+            self._n_calls -= 1
 
 
 class _Service:
@@ -277,7 +277,7 @@ class _Service:
         status["streamhash"] = __version__
         if task is not None and not task.done():
             status["refresh"]["running"] = True
-        elif task is not None and (error := task.exception()) is not None:
+        elif task is not None and not isinstance(error := task.exception(), InputError | None):
             status["refresh"]["error"] = status["refresh"]["error"] or str(error)
         return status, self.collection.history()._asdict()
 
@@ -473,7 +473,7 @@ def _add_searches(app: FastAPI, service: _Service) -> None:
         """Return the codes of vectors by the model that serves."""
         service.limits.check(len(body.vectors), what="vectors")
         number, codes = await service.reads.run(service.encode, body)
-        if _wants_raw(request):
+        if TYPE in request.headers.get("accept", ""):
             head = {"model": number, "shape": [*codes.shape]}
             return Response(pack_frame(head, codes), media_type=TYPE)
         return Json({"model": number, "codes": [code.tobytes().hex() for code in codes]})
@@ -481,7 +481,7 @@ def _add_searches(app: FastAPI, service: _Service) -> None:
     @app.post("/api/search", response_model=models.Found, responses=raw_answer | errors)
     async def search(body: models.SearchBody, request: Request) -> Response:
         """Find the nearest items of vectors, or of stored items."""
-        raw = _wants_raw(request)
+        raw = TYPE in request.headers.get("accept", "")
         found = await service.search(body, metadata=body.metadata and not raw)
         if raw:
             return _raw_found(found)
