@@ -25,8 +25,6 @@ from streamhash.codes import code_bytes, pack, unpack
 from streamhash.errors import StreamhashError
 from streamhash.threads import using_threads
 
-__all__ = ["ALL_CHECKS", "check_hasher"]
-
 Check = Callable[[OnlineHasher], None]
 
 

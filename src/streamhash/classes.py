@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from streamhash.base import Streaming
 from streamhash.labels import number
 
-__all__ = ["ClassTable"]
-
 
 class ClassTable(Streaming):
     """Numbers labels of any type by their first appearance; a number, once given, stays.

@@ -12,8 +12,6 @@ from typing import Any
 from streamhash.errors import InputError, UnreachableError
 from streamhash.optional import import_optional
 
-__all__ = ["cluster_executor"]
-
 PATIENCE = 10  # seconds for a scheduler to answer
 
 

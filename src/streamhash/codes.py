@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from streamhash.errors import InputError
 
-__all__ = ["check_codes", "code_bytes", "pack", "reverse_bits", "to_words", "unpack"]
-
 Codes = NDArray[np.uint8]
 
 

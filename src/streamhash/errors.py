@@ -19,21 +19,6 @@ command line prints it as one line and exits with code 2. NotStartedError lives 
 since scikit-learn, which defines NotFittedError, is slow to import.
 """
 
-__all__ = [
-    "ConflictError",
-    "FileError",
-    "GoneError",
-    "InUseError",
-    "InputError",
-    "MissingDataError",
-    "MissingPartError",
-    "NotFoundError",
-    "ReadOnlyError",
-    "ServiceError",
-    "StreamhashError",
-    "UnreachableError",
-]
-
 
 class StreamhashError(Exception):
     """The root of the tree: catch this to catch all that streamhash raises on purpose."""

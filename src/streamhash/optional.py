@@ -6,8 +6,6 @@ from typing import Any
 
 from streamhash.errors import MissingPartError
 
-__all__ = ["import_optional"]
-
 
 def import_optional(name: str, *, extra: str, place: str, otherwise: str = "") -> Any:
     """Import a module of an optional package, or say how to install it.

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from streamhash.codes import Codes
 
-__all__ = ["History", "Item"]
-
 
 class Item(NamedTuple):
     """What a collection holds of an item."""

@@ -26,8 +26,6 @@ from streamhash.labels import neighbours
 from streamhash.parameters import Choice, Number, Whole
 from streamhash.reservoir import Reservoir
 
-__all__ = ["RefreshPolicy", "SnapshotHasher", "information_gain"]
-
 PRICE = 0.001  # bits of information that encoding an item of a collection anew is worth
 
 

@@ -11,8 +11,6 @@ from streamhash.errors import InputError
 from streamhash.labels import same_width
 from streamhash.parameters import Whole, parameter
 
-__all__ = ["Reservoir"]
-
 
 class Reservoir(Streaming):
     """Keeps ``size`` items of all that have come, each as likely as any other (Vitter 1985).

@@ -17,8 +17,6 @@ from threadpoolctl import ThreadpoolController
 
 from streamhash.errors import InputError
 
-__all__ = ["get_threads", "run_blocks", "set_threads", "single_threaded_blas", "using_threads"]
-
 Block = TypeVar("Block")
 Result = TypeVar("Result")
 

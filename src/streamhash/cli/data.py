@@ -8,8 +8,6 @@ import typer
 from streamhash.cli import _console as console
 from streamhash.cli._options import Json
 
-__all__ = ["app"]
-
 app = typer.Typer(rich_markup_mode=None)
 
 

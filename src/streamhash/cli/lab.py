@@ -18,8 +18,6 @@ from streamhash.errors import InputError, MissingPartError
 if TYPE_CHECKING:
     from streamhash.lab import Comparison, Progress, Report
 
-__all__ = ["bench", "demo", "report", "reproduce", "tune"]
-
 DEMO_MARK = ".streamhash-demo"  # a file that marks a folder as the demo's own
 SETTINGS = {
     **{name: [name] for name in ("default", "published", "tuned")},

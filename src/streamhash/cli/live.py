@@ -14,8 +14,6 @@ from streamhash.errors import InputError
 if TYPE_CHECKING:
     from streamhash.live import Collection
 
-__all__ = ["app"]
-
 STANDARD_INPUT = "-"
 BATCH_SIZE = 2000
 FORMATS = ("jsonl", "csv", "parquet", "npz", "npy", "mat")

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from streamhash import OnlineHasher
     from streamhash.codes import Codes
 
-__all__ = ["encode", "evaluate", "fit", "methods", "search"]
-
 ROWS_LEARNED_AT_ONCE = 2000  # about: between two steps of the progress bar
 ROWS_ENCODED_AT_ONCE = 8192
 

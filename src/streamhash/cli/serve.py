@@ -9,8 +9,6 @@ import typer
 
 from streamhash.errors import InputError
 
-__all__ = ["run", "say_address"]
-
 READ, WRITE = "STREAMHASH_READ_TOKEN", "STREAMHASH_WRITE_TOKEN"
 
 Port = Annotated[

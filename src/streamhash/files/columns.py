@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from streamhash.errors import FileError, InputError, MissingDataError, StreamhashError
 
-__all__ = ["Columns", "Piece", "Request", "Table", "Taken", "as_labels", "check_labels"]
-
 KNOWN_NAMES = {
     "id": ("id",),
     "vector": ("vector", "embedding", "features"),

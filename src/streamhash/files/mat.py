@@ -18,8 +18,6 @@ from streamhash.errors import FileError
 from streamhash.files.columns import Piece, Request, Table, Taken
 from streamhash.optional import import_optional
 
-__all__ = ["open_mat"]
-
 # The fields that are known: features and labels, of the training rows first.
 TRAIN_AND_TEST = (("trainCNN", "trainLabels"), ("testCNN", "testLabels"))
 FEATURE_NAMES, LABEL_NAMES = ("X", "features", "pca_feats"), ("y", "labels")

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from streamhash.errors import InputError
 from streamhash.files.columns import Piece, Request, Table, Taken, check_labels
 
-__all__ = ["array_pieces", "load_npy", "open_npy", "open_npz"]
-
 NPZ_NAMES = {
     "vector": ("X", "features", "vectors"),
     "id": ("ids", "id"),

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from streamhash.files.columns import Piece, Request, Table
 from streamhash.optional import import_optional
 
-__all__ = ["open_parquet"]
-
 
 @contextmanager
 def open_parquet(request: Request) -> Iterator[Table]:

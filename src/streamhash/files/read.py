@@ -15,8 +15,6 @@ from streamhash.files.numpy import array_pieces, load_npy, open_npy, open_npz
 from streamhash.files.parquet import open_parquet
 from streamhash.files.text import open_csv, open_jsonl
 
-__all__ = ["FORMATS", "open_table", "read_items", "read_labels", "read_table"]
-
 FORMATS = {
     "npy": open_npy,
     "npz": open_npz,

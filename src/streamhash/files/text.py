@@ -15,8 +15,6 @@ import numpy as np
 from streamhash.errors import FileError
 from streamhash.files.columns import KNOWN_NAMES, METADATA, Piece, Request, Table, Taken
 
-__all__ = ["ids_from_text", "label_from_text", "open_csv", "open_jsonl"]
-
 Rows = Iterator[tuple[int, Any]]  # cells or an object, each with the number of its line
 Items = Iterator[tuple[Any, Any, Any, Any]]  # vector, id, label and metadata of each row
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from streamhash.errors import InputError
 from streamhash.storage import whole_file
 
-__all__ = ["write_table"]
-
 
 def write_table(path: str | PathLike[str], X: NDArray[Any], y: NDArray[Any]) -> None:
     """Write id (the row, from 0), vector and label of each row: ``.jsonl``, ``.csv`` or ``.npz``.

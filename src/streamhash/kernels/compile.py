@@ -16,8 +16,6 @@ from typing import Any, TypeVar
 
 import numba
 
-__all__ = ["kernel", "part"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 # Sums may be re-associated, so that they vectorise; NaN and infinity keep their meaning. A check
 # for division by zero (error_model) would keep loops from vectorising.

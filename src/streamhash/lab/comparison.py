@@ -13,8 +13,6 @@ from streamhash.lab.experiment import Experiment, Protocol, Run, experiment_name
 from streamhash.lab.rows import METRICS, ROWS_FILE, Line, read_folder, row_key, summarise
 from streamhash.lab.run import Method, Plan, Running, find_methods, run_cells
 
-__all__ = ["Comparison", "Entry", "Group", "compare", "compare_all", "reproduce"]
-
 GROUP_TITLES = {
     "published": "Published settings",
     "tuned": "Tuned settings, found on data of the stream alone",

@@ -20,8 +20,6 @@ from streamhash.lab.datasets import DataSet
 from streamhash.lab.rows import Line, method_name
 from streamhash.lab.run import Plan, plan_cell
 
-__all__ = ["Experiment", "Numbers", "Protocol", "Run", "experiment_names", "read_experiment"]
-
 QUICK = {"stream": 2000, "checkpoints": 3, "rows": 100_000}
 QUICK_BITS = (32,)
 PROTOCOL_FACTS = ("stream", "queries_per_class", "split", "checkpoints", "curve_metric")

@@ -21,8 +21,6 @@ import numpy as np
 from streamhash.errors import FileError
 from streamhash.storage import new_parameters
 
-__all__ = ["Line", "Row", "append_row", "latest", "read_folder", "read_rows", "summarise"]
-
 Row = dict[str, Any]
 ROWS_FILE = "rows.jsonl"
 log = logging.getLogger("streamhash.lab")

@@ -49,8 +49,6 @@ from streamhash.metrics import Retrieval, area_under_curve, evaluate, mean_avera
 from streamhash.parameters import check_parameters
 from streamhash.threads import get_threads, using_threads
 
-__all__ = ["Plan", "Progress", "bench", "plan_cell", "run_cell", "run_cells", "run_plan"]
-
 SETTINGS = ("default", "published", "tuned")
 # all: queries of every class, the rest is searched. unseen: a quarter of the classes is never
 # learned, and only these are asked for and searched. validation: all of it from the stream alone.

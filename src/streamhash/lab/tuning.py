@@ -30,8 +30,6 @@ from streamhash.lab.run import (
     run_cells,
 )
 
-__all__ = ["TUNED_FILE", "SettingsSearch", "best_changes", "candidates", "tune", "tuned_settings"]
-
 TUNED_FILE = "tuned.toml"
 FINALISTS = 3
 SPLITS = 3  # on which each finalist is measured

@@ -11,8 +11,6 @@ from logging.handlers import QueueHandler, QueueListener
 from multiprocessing import active_children, get_context, parent_process
 from typing import Any
 
-__all__ = ["process_pool"]
-
 
 @contextmanager
 def process_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:

@@ -23,8 +23,6 @@ from streamhash.records import History, Item
 from streamhash.refresh import RefreshPolicy
 from streamhash.search.ids import LARGEST_ID, check_ids, check_once, kind
 
-__all__ = ["Collection", "check_vectors"]
-
 RETRIES = 5  # of a search whose model was replaced, and its codes dropped, before it was through
 METADATA_KEPT = 100_000  # items whose metadata are remembered
 

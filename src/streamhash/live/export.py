@@ -20,8 +20,6 @@ from streamhash.storage import whole_file
 if TYPE_CHECKING:
     from streamhash.live.collection import Collection
 
-__all__ = ["NAMES", "export", "export_to_milvus"]
-
 NAMES = ".ids.json"  # what the file with the ids of a faiss index ends in, where they are strings
 
 

@@ -69,8 +69,6 @@ if TYPE_CHECKING:
 
     from streamhash.live.learner import Learner
 
-__all__ = ["Batch", "Journal", "Keys", "Model", "Pieces", "Result", "encode"]
-
 logger = logging.getLogger(__name__)
 
 Keys = NDArray[np.int64]

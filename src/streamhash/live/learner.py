@@ -24,8 +24,6 @@ from streamhash.reservoir import Reservoir
 if TYPE_CHECKING:
     from streamhash.live.view import Moment
 
-__all__ = ["Learner", "Monitor"]
-
 NEIGHBOURS = 10  # labelled neighbours whose labels an answer is judged by
 LOOKED_AT = 50  # neighbours that are looked at to find so many labelled ones
 

@@ -12,8 +12,6 @@ from streamhash.files import Columns, Piece, read_items
 from streamhash.labels import check_item_labels
 from streamhash.live.collection import Collection
 
-__all__ = ["Loaded", "add_from", "label_from"]
-
 logger = logging.getLogger(__name__)
 
 BATCH_SIZE = 2000

@@ -15,8 +15,6 @@ from streamhash.errors import FileError, InUseError
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-__all__ = ["ReaderLease", "WriterLock", "oldest_lease"]
-
 
 def _lock(path: Path) -> "BaseFileLock | None":
     """Lock a file, which is made if it is missing; None where another holds it."""

@@ -29,8 +29,6 @@ from streamhash.live.learner import Learner
 from streamhash.live.view import View
 from streamhash.refresh import RefreshPolicy
 
-__all__ = ["Progress", "Refresher", "encode_fragment"]
-
 logger = logging.getLogger(__name__)
 
 LEFT_FOR_THE_END = 4096  # items that may be encoded while writers wait

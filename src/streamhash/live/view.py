@@ -24,8 +24,6 @@ from streamhash.live.backends.memory import MemoryBackend
 from streamhash.live.journal import Journal, Keys, Pieces, absent
 from streamhash.search.ids import kind
 
-__all__ = ["NO_LABEL", "Answer", "Directory", "Listing", "Moment", "View"]
-
 NO_LABEL = -1
 SPARE_PLACES = 1024  # places of deleted items that never matter
 NO_ITEM = np.iinfo(np.int32).max  # the distance of an item that is not there

@@ -10,8 +10,6 @@ less (N+1) h: so harmonic numbers are all that is needed (McSherry and Najork, E
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["expected_hits", "expected_precision_sum"]
-
 Counts = NDArray[np.int32]  # (n_queries, distances)
 Floats = NDArray[np.float64]
 

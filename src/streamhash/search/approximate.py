@@ -16,8 +16,6 @@ from streamhash.search.ids import MISSING_ID, kind, to_bytes
 from streamhash.search.index import NO_DISTANCE, HammingIndex, check_width
 from streamhash.threads import get_threads
 
-__all__ = ["ApproximateIndex"]
-
 MAX_DEFAULT_BUCKETS = 1024  # more take longer to make than they save
 TRAINING_CODES_PER_BUCKET = 256  # that k-means looks at, faiss's number too
 SEED = {"random_state": Maybe(Whole(0, 2**31 - 1))}

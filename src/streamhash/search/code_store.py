@@ -29,8 +29,6 @@ from streamhash.kernels.hamming.planes import (
 from streamhash.kernels.hamming.scan import NOT_DELETED, Items
 from streamhash.search.ids import kind
 
-__all__ = ["CodeStore", "Snapshot"]
-
 Integers = NDArray[np.int64]
 
 UNTIDY_PLACES = 64  # so many loose or deleted places never matter

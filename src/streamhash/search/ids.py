@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from streamhash.errors import InputError
 from streamhash.labels import as_numpy
 
-__all__ = ["LARGEST_ID", "MISSING_ID", "check_ids", "check_once", "from_bytes", "kind", "to_bytes"]
-
 LARGEST_ID = np.iinfo(np.int64).max
 MISSING_ID = {"whole numbers": -1, "strings": None}  # what stands where a search finds no item
 

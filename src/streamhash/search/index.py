@@ -26,8 +26,6 @@ from streamhash.search.ids import (
     to_bytes,
 )
 
-__all__ = ["NO_DISTANCE", "HammingIndex", "check_width"]
-
 NO_DISTANCE = np.iinfo(np.int32).max  # the distance of an item that is not there, as in faiss
 
 

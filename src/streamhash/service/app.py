@@ -35,8 +35,6 @@ from streamhash.service.metrics import Metrics
 from streamhash.service.pictures import picture_shape, png
 from streamhash.threads import single_threaded_blas
 
-__all__ = ["create_app"]
-
 Result = TypeVar("Result")
 ItemId = Annotated[str, Path(max_length=1000, description="The item's id.", examples=["0"])]
 

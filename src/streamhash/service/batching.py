@@ -17,8 +17,6 @@ from starlette.exceptions import HTTPException
 from streamhash.live import Answer, Collection
 from streamhash.threads import get_threads
 
-__all__ = ["Found", "SearchBatcher"]
-
 BATCH_QUERIES = 256  # of a batch, unless one request has more
 
 

@@ -17,8 +17,6 @@ from streamhash.labels import as_numpy
 from streamhash.records import History, Item
 from streamhash.service.frames import TYPE, pack_frame, read_array, unpack_frame
 
-__all__ = ["Client"]
-
 IDLE_SECONDS = 2.0  # after which a connection may have been closed by the other side
 
 

@@ -14,8 +14,6 @@ from streamhash.search import HammingIndex
 from streamhash.service.batching import Found
 from streamhash.service.models import ByModel, CompareBody
 
-__all__ = ["Comparison"]
-
 Integers = NDArray[np.int64]
 Rows = NDArray[np.float32]
 

@@ -13,8 +13,6 @@ from sklearn.datasets import load_digits
 from streamhash.hashers import SDOH
 from streamhash.live import Collection
 
-__all__ = ["create_digits", "stream_digits"]
-
 BITS = 32
 SIDE = 8  # pixels
 FIRST = 1000  # digits that are there from the beginning, without labels

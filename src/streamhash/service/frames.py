@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from streamhash.errors import InputError
 
-__all__ = ["TYPE", "pack_frame", "read_array", "unpack_frame", "unpack_vectors"]
-
 TYPE = "application/octet-stream"
 PREFIX = 4  # bytes that tell the length of the head
 

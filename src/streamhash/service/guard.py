@@ -24,8 +24,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamhash.errors import InputError, StreamhashError
 from streamhash.service.metrics import Metrics
 
-__all__ = ["Guard", "Limits", "Tokens", "answer_error", "host_patterns"]
-
 logger = logging.getLogger(__name__)
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")

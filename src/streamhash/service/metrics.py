@@ -10,8 +10,6 @@ from prometheus_client.registry import Collector
 from streamhash.live import Collection
 from streamhash.service.batching import SearchBatcher
 
-__all__ = ["Metrics"]
-
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 

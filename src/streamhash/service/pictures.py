@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["picture_shape", "png"]
-
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 LARGEST = 1024  # pixels a side
 

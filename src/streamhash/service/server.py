@@ -19,8 +19,6 @@ from streamhash.live import Collection
 from streamhash.service.app import create_app
 from streamhash.service.guard import LOOPBACK, Limits, Tokens, answer_error
 
-__all__ = ["return_freed_memory", "serve"]
-
 M_MMAP_THRESHOLD = -3  # of glibc's mallopt
 
 

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from streamhash.errors import FileError, MissingDataError
 from streamhash.lab.datasets.cards import cache_folder
 
-__all__ = ["Stored", "forget_parts", "load_stored", "store"]
-
 Chunks = Iterable[tuple[NDArray[Any], NDArray[Any]]]  # rows of X with their labels
 # X (n, d), memory-mapped and read-only; y (n,), or (n, C) matrix of 0 and 1; what is known of them.
 Stored = tuple[NDArray[np.float32], NDArray[Any], dict[str, Any]]

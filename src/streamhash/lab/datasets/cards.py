@@ -9,8 +9,6 @@ from pathlib import Path
 
 from streamhash.errors import MissingDataError
 
-__all__ = ["CARDS", "Card", "available", "cache_folder", "find_files", "is_named", "missing"]
-
 
 @dataclass(frozen=True)
 class Card:

@@ -11,8 +11,6 @@ from typing import NamedTuple
 from streamhash.errors import FileError, MissingDataError
 from streamhash.storage import whole_file
 
-__all__ = ["RemoteFile", "download"]
-
 
 class RemoteFile(NamedTuple):
     """One file as the mirrors have it: compressed by gzip, or just as it is."""

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from streamhash.errors import FileError
 from streamhash.lab.datasets.download import RemoteFile, download
 
-__all__ = ["FILES", "MIRRORS", "fetch_mnist", "read_mnist"]
-
 MIRRORS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
     "https://storage.googleapis.com/cvdf-datasets/mnist/",

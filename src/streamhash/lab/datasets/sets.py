@@ -27,20 +27,6 @@ from streamhash.lab.datasets.streams import BLOCK_ROWS, PlacesLikeStream, Synthe
 from streamhash.labels import check_labels
 from streamhash.parameters import Choice, Maybe, Number, Rule, Whole, check_parameters
 
-__all__ = [
-    "DataSet",
-    "Request",
-    "Split",
-    "centre_unit",
-    "fetch",
-    "load_data",
-    "mean_row",
-    "pieces",
-    "split",
-    "split_unseen",
-    "unit_rows",
-]
-
 GENERATED: dict[str, SyntheticStream | PlacesLikeStream] = {
     "synthetic": SyntheticStream(random_state=0),
     "places205-synthetic": PlacesLikeStream(random_state=0),

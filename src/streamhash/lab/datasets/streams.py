@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from streamhash.errors import InputError
 from streamhash.parameters import Choice, Maybe, Number, Rule, Whole, check_parameters
 
-__all__ = ["BLOCK_ROWS", "BlockStream", "PlacesLikeStream", "SyntheticStream"]
-
 BLOCK_ROWS = 1024  # rows that are drawn together
 
 Piece = tuple[NDArray[np.float32], NDArray[Any]]

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_comparison", "draw_curves", "draw_distances", "draw_precision"]
-
 INK = "#24292f"
 GRID = "#d8dee4"
 FLOOR = "#7b8087"

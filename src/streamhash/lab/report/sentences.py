@@ -20,8 +20,6 @@ from streamhash.lab.comparison import (
 )
 from streamhash.lab.rows import Line, method_name
 
-__all__ = ["Verdict", "closeness", "verdicts"]
-
 NEAR, NOT_FAR = 0.02, 0.05  # differences from the paper that are counted
 NEARLY_ALL = 0.9
 NAMED_AT_ONCE = 3  # methods in a sentence

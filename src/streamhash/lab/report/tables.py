@@ -8,8 +8,6 @@ from streamhash.lab.rows import METRICS, Line, by_group
 if TYPE_CHECKING:
     from rich.console import Group
 
-__all__ = ["rich_table", "table_cells"]
-
 SECONDS = "learn, CPU s"
 HEADINGS = ["method", *(heading for heading, _ in METRICS.values()), SECONDS]
 

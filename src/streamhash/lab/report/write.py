@@ -26,8 +26,6 @@ from streamhash.optional import import_optional
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Report", "comparison_markdown", "markdown_table", "write_report"]
-
 PAGE = "index.html"
 ROW_FIELDS = ("data", "method", "settings", "n_bits", "command", "version")
 CSV_FIELDS = (

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from streamhash.codes import Codes, unpack
 from streamhash.search import HammingIndex
 
-__all__ = ["MemoryBackend"]
-
 UNPACKED_CODES = 100_000  # at a time
 
 Keys = NDArray[np.int64]

@@ -31,8 +31,6 @@ from streamhash.errors import GoneError, InputError, UnreachableError
 from streamhash.live.backends.memory import Keys, Read
 from streamhash.optional import import_optional
 
-__all__ = ["MilvusAddress", "MilvusBackend", "Server", "Table"]
-
 logger = logging.getLogger(__name__)
 
 FORM = "milvus://host:port/name?index=BIN_FLAT"
