@@ -112,6 +112,8 @@ class _BodyRequest(Request):
 
     @property
     def headers(self) -> Headers:
+        if self._read_body is _read_json:
+            return super().headers
         return Headers({**super().headers, "content-type": "application/json"})
 
     async def json(self) -> Any:
@@ -325,9 +327,9 @@ def create_app(
     )
     app.router.route_class = BodyRoute
     _handle_errors(app)
-    _add_reports(app, service, metrics)
+    _add_searches(app, service)  # first, as addresses are tried in this order
     _add_items(app, service)
-    _add_searches(app, service)
+    _add_reports(app, service, metrics)
     _add_page(app)
     return Guard(app, tokens or Tokens(), host_patterns(host, allowed_hosts), limits, metrics)
 
