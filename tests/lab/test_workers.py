@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from streamhash.errors import InputError
-from streamhash.lab import plan_cell, row_key, run_cells
-from streamhash.lab import run as lab_run
+from streamhash.lab import plan_cell, row_key, run as lab_run, run_cells
 from streamhash.lab.datasets import load_data
 
 pytestmark = pytest.mark.slow

@@ -5,10 +5,9 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from streamhash import FileError, HammingIndex, InputError, MissingPartError, pack, unpack
+from streamhash import FileError, HammingIndex, InputError, MissingPartError, pack, search, unpack
 from streamhash.codes import reverse_bits
 from streamhash.optional import import_optional
 from streamhash.search import (
@@ -17,7 +16,6 @@ from streamhash.search import (
     from_faiss,
     from_numpy,
     from_sentence_transformers,
-    interchange,
     to_arrow,
     to_bit_strings,
     to_faiss,
@@ -395,4 +393,4 @@ def test_a_missing_package_is_named_with_the_way_to_get_it(monkeypatch, part, ex
     assert str(error.value) == (
         f'{place} needs {part}, which is not installed; run pip install "streamhash[{extra}]".'
     )
-    assert place in interchange.__all__
+    assert place in search.__all__

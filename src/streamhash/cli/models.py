@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from streamhash.cli import _console as console
-from streamhash.cli import _options as options
+from streamhash.cli import _console as console, _options as options
 from streamhash.errors import InputError
 
 if TYPE_CHECKING:

@@ -12,22 +12,6 @@ Taken(id='id', vectors=('width', 'height'), label='label', metadata=())
 ([7], [[1.0, 2.0]], ['cat'])
 """
 
-from streamhash.files.columns import Columns, Piece, Table, Taken
-from streamhash.files.read import FORMATS, open_table, read_items, read_labels, read_table
-from streamhash.files.text import ids_from_text, label_from_text
-from streamhash.files.write import write_table
+import lazy_loader
 
-__all__ = [
-    "FORMATS",
-    "Columns",
-    "Piece",
-    "Table",
-    "Taken",
-    "ids_from_text",
-    "label_from_text",
-    "open_table",
-    "read_items",
-    "read_labels",
-    "read_table",
-    "write_table",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -19,7 +19,7 @@ from streamhash.live.learner import Learner
 from streamhash.live.refresh import Progress, Refresher
 from streamhash.live.view import Answer, Listing, View
 from streamhash.parameters import Choice, Whole, check_parameters
-from streamhash.records import History, Item
+from streamhash.records import History as History, Item as Item
 from streamhash.refresh import RefreshPolicy
 from streamhash.search.ids import LARGEST_ID, check_ids, check_once, kind
 

@@ -5,7 +5,6 @@ one of them. Every metric here comes from a ranking of the database by Hamming d
 are those of the online hashing papers; ``docs/evaluation.md`` lists every convention.
 """
 
-from streamhash.metrics import retrieval
-from streamhash.metrics.retrieval import *  # noqa: F403
+import lazy_loader
 
-__all__ = retrieval.__all__
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -14,16 +14,6 @@ from streamhash.labels import check_labels, group
 from streamhash.metrics.ties import expected_hits, expected_precision_sum
 from streamhash.parameters import Choice, Maybe, Whole, check_parameters
 
-__all__ = [
-    "RANKS",
-    "Retrieval",
-    "area_under_curve",
-    "evaluate",
-    "mean_average_precision",
-    "precision_at_ranks",
-    "precision_within_radius",
-]
-
 Floats = NDArray[np.float64]
 TIES = Choice("index", "expected")
 NORMALIZERS = Maybe(Choice("total", "retrieved", "min"))

@@ -1,9 +1,5 @@
 """Search by Hamming distance: exact, with ids of your own, while items come and go."""
 
-from streamhash.search import interchange
-from streamhash.search.approximate import ApproximateIndex
-from streamhash.search.index import HammingIndex
-from streamhash.search.interchange import *  # noqa: F403
+import lazy_loader
 
-__all__ = ["ApproximateIndex", "HammingIndex"]
-__all__ += interchange.__all__
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

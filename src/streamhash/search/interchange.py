@@ -21,19 +21,6 @@ from streamhash.search.ids import kind
 from streamhash.search.index import HammingIndex
 from streamhash.storage import whole_file
 
-__all__ = [
-    "from_arrow",
-    "from_bit_strings",
-    "from_faiss",
-    "from_numpy",
-    "from_sentence_transformers",
-    "to_arrow",
-    "to_bit_strings",
-    "to_faiss",
-    "to_numpy",
-    "to_sentence_transformers",
-]
-
 BIT_ORDER = "big"  # NumPy's word for the first bit in the highest place
 VERSION = 1  # of the form in which codes are given away, as files and tables say it
 

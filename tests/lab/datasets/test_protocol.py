@@ -5,8 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from streamhash.errors import InputError
 from streamhash.lab.datasets import centre_unit, split, split_unseen

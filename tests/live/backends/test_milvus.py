@@ -38,8 +38,7 @@ class MilvusServer:
     """The server of the package milvus, as a process that can be stopped, killed and started."""
 
     def __init__(self, folder: Path) -> None:
-        from milvus import MilvusServer as Runner
-        from milvus import MilvusServerConfig
+        from milvus import MilvusServer as Runner, MilvusServerConfig
 
         class Config(MilvusServerConfig):
             def try_bind_port(self, port):

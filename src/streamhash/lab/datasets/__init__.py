@@ -8,38 +8,6 @@
 [(250, 64), (250, 64), (250, 64), (250, 64)]
 """
 
-from streamhash.lab.datasets.cards import Card, available, cache_folder, is_named
-from streamhash.lab.datasets.sets import (
-    DataSet,
-    Request,
-    Split,
-    centre_unit,
-    fetch,
-    load_data,
-    mean_row,
-    pieces,
-    split,
-    split_unseen,
-    unit_rows,
-)
-from streamhash.lab.datasets.streams import PlacesLikeStream, SyntheticStream
+import lazy_loader
 
-__all__ = [
-    "Card",
-    "DataSet",
-    "PlacesLikeStream",
-    "Request",
-    "Split",
-    "SyntheticStream",
-    "available",
-    "cache_folder",
-    "centre_unit",
-    "fetch",
-    "is_named",
-    "load_data",
-    "mean_row",
-    "pieces",
-    "split",
-    "split_unseen",
-    "unit_rows",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

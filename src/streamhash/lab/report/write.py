@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamhash.errors import InputError
-from streamhash.lab import comparison as comparisons_module
-from streamhash.lab import rows as rows_module
+from streamhash.lab import comparison as comparisons_module, rows as rows_module
 from streamhash.lab.comparison import Comparison, compare, compare_all
 from streamhash.lab.experiment import Experiment
-from streamhash.lab.report import figures as drawing
-from streamhash.lab.report import sentences, tables
+from streamhash.lab.report import figures as drawing, sentences, tables
 from streamhash.lab.rows import METRICS, Line, Row, by_group, latest, summarise
 from streamhash.optional import import_optional
 

@@ -1,0 +1,22 @@
+"""The public names of ``streamhash.live``, loaded when they are first used."""
+
+from .collection import (
+    Collection as Collection,
+    History as History,
+    Item as Item,
+    check_vectors as check_vectors,
+)
+from .journal import (
+    Batch as Batch,
+)
+from .load import (
+    Loaded as Loaded,
+    add_from as add_from,
+    label_from as label_from,
+)
+from .view import (
+    Answer as Answer,
+    Listing as Listing,
+)
+
+__all__: list[str]

@@ -1,0 +1,13 @@
+"""The public names of ``streamhash.metrics``, loaded when they are first used."""
+
+from .retrieval import (
+    RANKS as RANKS,
+    Retrieval as Retrieval,
+    area_under_curve as area_under_curve,
+    evaluate as evaluate,
+    mean_average_precision as mean_average_precision,
+    precision_at_ranks as precision_at_ranks,
+    precision_within_radius as precision_within_radius,
+)
+
+__all__: list[str]
