@@ -407,3 +407,9 @@ def test_tokens_that_are_of_no_use_are_refused(token):
         Tokens(read=token)
     with pytest.raises(InputError, match="same"):
         Tokens(read=READ, write=READ)
+
+
+@pytest.mark.parametrize("name", ["a*b", "*example.org", "a.*"])
+def test_a_pattern_of_hosts_that_means_nothing_is_refused(library, name):
+    with pytest.raises(InputError, match=r"a star stands for all hosts, or first and before a dot"):
+        create_app(library, allowed_hosts=[name])

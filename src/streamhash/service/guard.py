@@ -190,6 +190,12 @@ def host_patterns(host: str, allowed_hosts: Iterable[str]) -> list[str]:
     name that its owner lets point to 127.0.0.1 (DNS rebinding).
     """
     names = [*allowed_hosts]
+    for name in names:
+        if "*" in name.removeprefix("*.") and name != "*":
+            raise InputError(
+                f"create_app: allowed_hosts has {name!r}; a star stands for all hosts, or first "
+                "and before a dot: *.example.org."
+            )
     if host in LOOPBACK:
         names += LOOPBACK
     elif names:
