@@ -23,7 +23,7 @@ from ways import Way
 
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 UPPER = ("cli/", "lab/", "live/", "service/")
-# The most files of its storeys that a call may pass; calls into the core are listed apart.
+# The most files of its layers that a call may pass; calls into the core are listed apart.
 LIMITS = {"partial_fit": 8, "transform and search": 8, "bench": 12, "add": 10, "HTTP search": 12}
 
 X, y = load_digits(return_X_y=True)
@@ -108,7 +108,7 @@ WAYS = {
 }
 
 
-def split_storeys(files: list[str]) -> tuple[list[str], list[str]]:
+def split_layers(files: list[str]) -> tuple[list[str], list[str]]:
     """Return the files of lab, live, service and command line, and those of the core."""
     upper = [file for file in files if file.startswith(UPPER)]
     return upper, [file for file in files if not file.startswith(UPPER)]
@@ -126,7 +126,7 @@ def documented(name: str) -> tuple[list[str], list[str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WAYS)
 def test_a_call_passes_the_files_that_the_page_lists(name, tmp_path):
-    upper, core = split_storeys(WAYS[name](tmp_path / "items"))
+    upper, core = split_layers(WAYS[name](tmp_path / "items"))
     listed, listed_core = documented(name)
     if not upper:
         upper, core = core, []
@@ -139,7 +139,7 @@ if __name__ == "__main__":
     import tempfile
 
     for name, way in WAYS.items():
-        upper, core = split_storeys(way(Path(tempfile.mkdtemp()) / "items"))
+        upper, core = split_layers(way(Path(tempfile.mkdtemp()) / "items"))
         print(  # noqa: T201
             f"### {name}: {len(upper)} + {len(core)}", *upper, "core:", *core, sep="\n  "
         )
