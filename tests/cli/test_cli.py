@@ -116,6 +116,7 @@ def test_interruption_is_one_line_and_exit_code_130(monkeypatch):
     assert result.stderr == "streamhash: interrupted.\n"
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_quiet():
     reader, writer = os.pipe()
     os.close(reader)

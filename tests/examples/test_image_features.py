@@ -123,6 +123,7 @@ class TestSources:
 
     def test_a_file_larger_than_a_batch_is_not_in_memory(self):
         np.save("images.npy", np.zeros((2000, 32, 32, 3), np.uint8))
+        extract_features("images.npy", means, "first.npy")  # loads what is loaded at its first use
         tracemalloc.start()
         try:
             extract_features("images.npy", means, "f.npy", batch_size=10)

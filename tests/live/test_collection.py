@@ -307,6 +307,7 @@ def test_single_rows_learn_as_pieces_do(tmp_path):
 # ---------------------------------------------------------------------------------- reopening
 
 
+@pytest.mark.slow
 def test_reopening_goes_on_exactly(tmp_path):
     def run(path, reopened):
         c = Collection.create(path, hasher(), refresh=60, random_state=0)
@@ -524,6 +525,7 @@ def n_files(path):
     return sum(file.is_file() for file in path.rglob("*"))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("often")
 def test_small_changes_do_not_fill_the_disk(path):
     with Collection.create(path, hasher(), refresh="manual") as c:

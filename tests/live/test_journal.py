@@ -84,6 +84,7 @@ def test_only_new_fragments_are_read(tmp_path, monkeypatch):
     assert [fragment.fragment_id for fragment in read] == [1]
 
 
+@pytest.mark.slow
 def test_what_lance_remembers_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(journal, "CACHE_BYTES", 2**17)
     rng = np.random.default_rng(0)

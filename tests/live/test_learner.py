@@ -53,6 +53,7 @@ def test_items_without_labels_count_for_what_was_missed():
     assert learner.missed_ == pytest.approx(1000 * learner.gain_)
 
 
+@pytest.mark.slow
 def test_a_collection_refreshes_after_a_change_and_hardly_without(tmp_path):
     hasher = SDOH(16, batch_size=100, random_state=0)
     with Collection.create(tmp_path / "items", hasher) as items:

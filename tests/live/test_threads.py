@@ -3,11 +3,13 @@
 import threading
 
 import numpy as np
+import pytest
 
 from streamhash import SDOH
 from streamhash.live import Collection
 
 
+@pytest.mark.slow
 def test_searches_go_on_while_another_thread_adds_and_refreshes(tmp_path):
     random = np.random.default_rng(0)
     X, y = random.standard_normal((2000, 8)).astype(np.float32), random.integers(0, 3, 2000)

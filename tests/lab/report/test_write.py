@@ -151,6 +151,7 @@ def test_labels_are_spread_without_leaving_their_order_or_the_axes():
     assert places[-1] <= 1.0
 
 
+@pytest.mark.slow
 def test_missing_matplotlib_is_one_clear_error():
     code = (
         "import sys; sys.modules['matplotlib.figure'] = None\n"
@@ -165,6 +166,7 @@ def test_missing_matplotlib_is_one_clear_error():
     )
 
 
+@pytest.mark.slow
 def test_missing_jinja2_is_one_clear_error():
     code = (
         "import sys; sys.modules['jinja2'] = None\n"
