@@ -66,7 +66,7 @@ def test_unseen_classes_stay_unseen(y, share, seed):
 )
 def test_unseen_rounds_half_up(classes, share, expected):
     y = np.repeat(np.arange(classes), 3)
-    parts = split_unseen(y, unseen=share, queries_per_class=1, stream=None)
+    parts = split_unseen(y, unseen=share, queries_per_class=1, stream=None, random_state=0)
     assert len(set(y[parts.queries])) == expected
 
 
@@ -91,7 +91,7 @@ def test_without_a_random_state_each_split_is_another(how):
 @pytest.mark.parametrize("how", [split, split_unseen])
 def test_sorted_rows_come_shuffled(how):
     y = np.repeat(np.arange(10), 50)
-    parts = how(y, queries_per_class=10, stream=None)
+    parts = how(y, queries_per_class=10, stream=None, random_state=0)
     for rows in (parts.database, parts.stream):
         start = np.unique(y[rows[:60]])
         assert len(start) == len(np.unique(y[rows]))
@@ -107,7 +107,7 @@ def test_queries_change_with_the_seed_in_every_class():
 
 def test_multi_label_queries_are_drawn_over_all_rows():
     y = np.random.default_rng(0).integers(0, 2, (200, 4))
-    parts = split(y, queries_per_class=10, stream=100)
+    parts = split(y, queries_per_class=10, stream=100, random_state=0)
     assert len(parts.queries) == 40
     assert sorted([*parts.queries, *parts.database]) == list(range(200))
     assert len(np.unique(parts.stream)) == 100
