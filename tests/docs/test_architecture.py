@@ -1,6 +1,6 @@
 """docs/architecture.md lists the files that five calls pass; here the calls are made and compared.
 
-Run this file to print the ways as they are.
+Run this file, with `PYTHONPATH=tests`, to print the ways as they are.
 """
 
 import contextlib
