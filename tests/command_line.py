@@ -1,5 +1,9 @@
 """The command line in tests: called in this process, and what it says when it refuses."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 from typer.testing import CliRunner
 
 from streamhash.cli import app
@@ -12,3 +16,35 @@ def run(*words, **options):
 def refused(result, message):
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == f"streamhash: {message}\n"
+
+
+PROGRAM = Path(sys.executable).with_name("streamhash")
+TINY = ["--stream", "200", "--checkpoints", "2"]
+
+
+def program(*words, **options):
+    """Run the command line in a process of its own."""
+    return subprocess.run(
+        [str(PROGRAM), *words], capture_output=True, text=True, timeout=120, check=False, **options
+    )
+
+
+def notes(text):
+    """Drop what is said once on a fresh machine, when kernels are compiled."""
+    lines = text.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("streamhash: compiling "))
+
+
+def heavy_imports(*words):
+    """Return the large packages that a call of the command line imports, and what it prints."""
+    code = (
+        "import sys\n"
+        "from streamhash.cli import app\n"
+        f"sys.argv = ['streamhash', *{words!r}]\n"
+        "try: app()\n"
+        "except SystemExit: pass\n"
+        "heavy = 'numpy numba sklearn scipy matplotlib rich lance pyarrow'.split()\n"
+        "sys.stderr.write(' '.join(name for name in heavy if name in sys.modules))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stderr, done.stdout

@@ -4,31 +4,14 @@ import json
 import os
 import re
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import typer
 
 import streamhash
-from command_line import refused, run
+from command_line import PROGRAM, TINY, heavy_imports, program, refused, run
 from streamhash.cli import app
 from streamhash.hashers import METHODS
-
-PROGRAM = Path(sys.executable).with_name("streamhash")
-TINY = ["--stream", "200", "--checkpoints", "2"]
-
-
-def program(*words, **options):
-    return subprocess.run(
-        [str(PROGRAM), *words], capture_output=True, text=True, timeout=120, check=False, **options
-    )
-
-
-def notes(text):
-    """Drop what is said once on a fresh machine, when kernels are compiled."""
-    lines = text.splitlines(keepends=True)
-    return "".join(line for line in lines if not line.startswith("streamhash: compiling "))
 
 
 def test_version():
@@ -51,18 +34,9 @@ def test_help_names_every_verb(words):
 
 
 def test_help_imports_nothing_heavy():
-    code = (
-        "import sys\n"
-        "from streamhash.cli import app\n"
-        "sys.argv = ['streamhash', 'bench', '--help']\n"
-        "try: app()\n"
-        "except SystemExit: pass\n"
-        "heavy = {'numpy', 'numba', 'sklearn', 'scipy', 'matplotlib', 'rich'} & set(sys.modules)\n"
-        "sys.stderr.write(repr(heavy))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr == "set()"
-    assert "--queries-per-class" in done.stdout
+    heavy, printed = heavy_imports("bench", "--help")
+    assert heavy == ""
+    assert "--queries-per-class" in printed
 
 
 def test_methods():
@@ -86,10 +60,6 @@ def test_data(monkeypatch, tmp_path):
     listed = {card["name"]: card for card in json.loads(run("data", "--json").stdout)}
     assert listed["digits"]["here"]
     assert not listed["mnist"]["here"]
-    refused(
-        run("data", "fetch", "digits"),
-        "fetch: 'digits' needs no download; use load_data('digits').",
-    )
 
 
 def test_usage_errors_name_the_help():

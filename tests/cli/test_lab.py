@@ -2,31 +2,14 @@
 
 import json
 import shlex
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from command_line import refused, run
+from command_line import TINY, notes, program, refused, run
 from streamhash.cli import lab as lab_verbs
 from streamhash.hashers import METHODS
-
-PROGRAM = Path(sys.executable).with_name("streamhash")
-TINY = ["--stream", "200", "--checkpoints", "2"]
-
-
-def program(*words, **options):
-    return subprocess.run(
-        [str(PROGRAM), *words], capture_output=True, text=True, timeout=120, check=False, **options
-    )
-
-
-def notes(text):
-    """Drop what is said once on a fresh machine, when kernels are compiled."""
-    lines = text.splitlines(keepends=True)
-    return "".join(line for line in lines if not line.startswith("streamhash: compiling "))
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from command_line import refused, run
+from command_line import heavy_imports, refused, run
 from streamhash.lab.datasets import load_data
 from streamhash.live import Collection
 
@@ -436,15 +436,6 @@ def _wait_for(path, n):
 
 
 def test_help_imports_nothing_heavy():
-    code = (
-        "import sys\n"
-        "from streamhash.cli import app\n"
-        "sys.argv = ['streamhash', 'live', 'add', '--help']\n"
-        "try: app()\n"
-        "except SystemExit: pass\n"
-        "heavy = {'numpy', 'lance', 'pyarrow', 'sklearn', 'rich'} & set(sys.modules)\n"
-        "sys.stderr.write(repr(heavy))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr == "set()"
-    assert "--first-id" in done.stdout
+    heavy, printed = heavy_imports("live", "add", "--help")
+    assert heavy == ""
+    assert "--first-id" in printed
