@@ -1,13 +1,13 @@
 """The public names of ``streamhash.live``, loaded when they are first used."""
 
+from .arrow import (
+    Batch as Batch,
+)
 from .collection import (
     Collection as Collection,
     History as History,
     Item as Item,
     check_vectors as check_vectors,
-)
-from .journal import (
-    Batch as Batch,
 )
 from .load import (
     Loaded as Loaded,

@@ -14,7 +14,8 @@ from streamhash.base import NotStartedError, OnlineHasher
 from streamhash.codes import Codes
 from streamhash.errors import ConflictError, InputError, NotFoundError, UnreachableError
 from streamhash.labels import as_numpy, check_item_labels
-from streamhash.live.journal import Batch, Journal, Keys, Model, code_columns, to_json
+from streamhash.live.arrow import Batch, Keys, code_columns, to_json
+from streamhash.live.journal import Journal, Model
 from streamhash.live.learner import Learner
 from streamhash.live.refresh import Progress, Refresher
 from streamhash.live.view import Answer, Listing, View

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from streamhash.codes import code_bytes
 from streamhash.errors import InputError
-from streamhash.live.journal import code_array, to_json, vector_array
+from streamhash.live.arrow import code_array, to_json, vector_array
 from streamhash.optional import import_optional
 from streamhash.search import HammingIndex, to_arrow, to_faiss, to_numpy
 from streamhash.storage import whole_file

@@ -36,13 +36,12 @@ gets an error before anything of it is stored, and keys and learner states are k
 
 import json
 import logging
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -60,8 +59,10 @@ from streamhash.errors import (
     StreamhashError,
     UnreachableError,
 )
-from streamhash.live.locks import ReaderLease, WriterLock, oldest_lease
-from streamhash.optional import import_optional
+from streamhash.live import arrow
+from streamhash.live.addresses import Addresses
+from streamhash.live.arrow import CODE, Batch, Keys, import_lance, import_pyarrow
+from streamhash.live.locks import ReaderLease, WriterLock, oldest_lease, uninterrupted
 
 if TYPE_CHECKING:
     import lance
@@ -71,14 +72,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-Keys = NDArray[np.int64]
 Pieces = Iterator[tuple[Codes, Keys]]
 Send = Callable[[Keys, Codes], None]  # takes codes to a backend
 Result = dict[str, Any]  # of a fragment: its metadata; rows; flips, bit by bit; when it was made
 
-CODE = "code_"  # the column with the codes of model N is called code_N
 KEY_BITS = 32  # lower bits of a key: the place in its commit; above them, the commit's version
-FRAGMENT_BITS = 32  # a row's address: bits of the place in its fragment, below its number
 FRAGMENT_ROWS = 131_072  # at most: a piece of work for one worker of a refresh,
 FRAGMENT_NUMBERS = 2**24  # and numbers of their vectors: Lance may have a whole fragment in memory
 SMALL_FRAGMENT = 32_768  # rows: fragments of fewer are joined when there are many
@@ -107,17 +105,6 @@ class Model(NamedTuple):
         return OnlineHasher.from_bytes(self.content, place=f"model {self.number}")
 
 
-class Batch(NamedTuple):
-    """Some items of a collection, in the order of adding; what was not asked for is None."""
-
-    ids: Any  # array (n,)
-    vectors: Any  # array (n, d)
-    labels: Any  # list
-    metadata: Any  # list
-    codes: Any  # array (n, bytes), by the model that serves; None while there is none
-    keys: Keys
-
-
 class Journal:
     """The datasets of one collection. It knows rows and versions, and nothing of searching.
 
@@ -141,12 +128,12 @@ class Journal:
         self._untidy = False  # something that does not count is still stored
         self._tidied: int | None = None  # how often there was something to tidy up
         self._last_model = (0, 0)  # a version of models, and the greatest number in it
-        self._addresses = _Addresses()
+        self._addresses = Addresses()
 
     def another(self) -> "Journal":
         """Return the same datasets opened anew: for another thread, or for another version."""
         other = Journal(self.address, self.options)
-        other._session, other._addresses = self._session, _Addresses(self._addresses)
+        other._session, other._addresses = self._session, Addresses(self._addresses)
         return other
 
     # ---------------------------------------------------------------------- create, open, close
@@ -203,7 +190,7 @@ class Journal:
     @cached_property
     def _session(self) -> Any:
         """Lance's caches, for all datasets; every commit adds to them, until they are full."""
-        return _lance().Session(
+        return import_lance().Session(
             index_cache_size_bytes=CACHE_BYTES, metadata_cache_size_bytes=CACHE_BYTES
         )
 
@@ -215,7 +202,7 @@ class Journal:
         """Return a dataset, None where there is none."""
         if name not in self._open:
             try:
-                self._open[name] = _lance().dataset(
+                self._open[name] = import_lance().dataset(
                     self.uri(name), storage_options=self.options, session=self._session
                 )
             except (ValueError, OSError) as error:
@@ -327,7 +314,7 @@ class Journal:
     def _append(self, name: str, columns: "dict[str, Any] | pa.Table") -> None:
         """Commit rows, after those that are there."""
         table = _table(name, columns) if isinstance(columns, dict) else columns
-        lance, dataset, rows = _lance(), self.find(name), _fragment_rows(table.schema)
+        lance, dataset, rows = import_lance(), self.find(name), _fragment_rows(table.schema)
         if dataset is None:
             with self.translate_errors(name):
                 lance.write_dataset(
@@ -354,7 +341,7 @@ class Journal:
         if self.find(name) is None:
             return self._append(name, table)
         new = self._write_fragments(name, table, "overwrite")
-        return self._commit(name, _lance().LanceOperation.Overwrite(table.schema, new))
+        return self._commit(name, import_lance().LanceOperation.Overwrite(table.schema, new))
 
     def _write_fragments(self, name: str, table: "pa.Table", mode: str) -> list[Any]:
         from lance.fragment import write_fragments
@@ -373,7 +360,7 @@ class Journal:
         """Commit an operation, if nobody has committed another meanwhile."""
         dataset = self.dataset(name)
         with self._committing(name):
-            self._open[name] = _lance().LanceDataset.commit(
+            self._open[name] = import_lance().LanceDataset.commit(
                 dataset,
                 operation,
                 read_version=int(dataset.version),
@@ -455,17 +442,17 @@ class Journal:
         codes: Codes | None,
     ) -> Keys:
         """Store new items, with codes of the model that serves if there is one; return keys."""
-        pa = _pyarrow()
+        pa = import_pyarrow()
         keys: Keys = ((self.version("items") + 1) << KEY_BITS) + np.arange(len(ids))
         columns = {
             "key": pa.array(keys),
             "id": pa.array(ids.tolist(), pa.string() if ids.dtype == object else pa.int64()),
-            "vector": vector_array(vectors),
-            "label": pa.array([to_json(label, "label") for label in labels], pa.string()),
+            "vector": arrow.vector_array(vectors),
+            "label": pa.array([arrow.to_json(label, "label") for label in labels], pa.string()),
             "metadata": pa.array(metadata, pa.string()),
         }
         if codes is not None:
-            columns[f"{CODE}{self.serving}"] = code_array(codes)
+            columns[f"{CODE}{self.serving}"] = arrow.code_array(codes)
         self._append("items", pa.table(columns))
         return keys
 
@@ -502,21 +489,25 @@ class Journal:
 
     def new_items(self, last_key: int) -> Batch:
         """Read the items with keys above ``last_key``; of those with one id, only the last."""
-        columns = ["id", "label", *code_columns(self.serving)]
+        columns = ["id", "label", *arrow.code_columns(self.serving)]
         table = self._read("items", columns=["key", *columns], filter=f"key > {last_key}")
-        batch = _batch(table.sort_by("key"))
+        batch = arrow.batch_of(table.sort_by("key"))
         last = dict(zip(batch.ids.tolist(), batch.keys.tolist(), strict=True))
         if len(last) < len(batch.ids):  # a process died between storing and deleting the old
-            return _batch(table.filter(np.isin(table["key"], [*last.values()])).sort_by("key"))
+            return arrow.batch_of(
+                table.filter(np.isin(table["key"], [*last.values()])).sort_by("key")
+            )
         return batch
 
     def items(self, keys: Keys, *, vectors: bool = True, codes: int = 0) -> Batch:
         """Read items by their keys, in that order, those of them that there are."""
-        columns = ["key", "metadata", *["vector"][:vectors], *code_columns(codes)]
+        columns = ["key", "metadata", *["vector"][:vectors], *arrow.code_columns(codes)]
         table = self._read("items", columns=columns, filter=self._among(keys))
         there = table["key"].to_numpy()
         order = np.argsort(there)
-        return _batch(table, order[np.searchsorted(there[order], keys[np.isin(keys, there)])])
+        return arrow.batch_of(
+            table, order[np.searchsorted(there[order], keys[np.isin(keys, there)])]
+        )
 
     def scan(self, keys: Keys, *columns: str, size: int = SCAN_ROWS) -> Iterator[Batch]:
         """Go through the items with these keys as they are now, in their order."""
@@ -531,7 +522,9 @@ class Journal:
             scan_in_order=True,
         )
         # Others are not wanted, or were replaced and wait to be deleted.
-        batches = (_batch(part.filter(_is_among(part["key"].to_numpy(), wanted))) for part in parts)
+        batches = (
+            arrow.batch_of(part.filter(_is_among(part["key"].to_numpy(), wanted))) for part in parts
+        )
         return (batch for batch in batches if len(batch.keys))
 
     def lease(self) -> ReaderLease | None:
@@ -540,7 +533,7 @@ class Journal:
 
     def read_codes(self, number: int, keys: Keys) -> Pieces:
         """Read the codes of a model by keys, piece by piece."""
-        for batch in self.scan(keys, *code_columns(number), size=SMALL_FRAGMENT):
+        for batch in self.scan(keys, *arrow.code_columns(number), size=SMALL_FRAGMENT):
             yield batch.codes, batch.keys
 
     # ----------------------------------------------------------------------------------- labels
@@ -552,13 +545,13 @@ class Journal:
 
     def append_labels(self, keys: Keys, labels: Sequence[Any]) -> None:
         """Store labels of items that are there."""
-        texts = [to_json(label, "label") for label in labels]
+        texts = [arrow.to_json(label, "label") for label in labels]
         self._append("labels", {"key": keys, "label": texts})
 
     def read_labels(self, start: int = 0) -> tuple[Keys, list[Any]]:
         """Read labels that came after their items, from the ``start``-th on."""
         table = self._read("labels", offset=start)
-        return table["key"].to_numpy(), from_json(table["label"].to_pylist())
+        return table["key"].to_numpy(), arrow.from_json(table["label"].to_pylist())
 
     def _fold_labels(self, live: Keys) -> None:
         """Keep only the last label of each key that is there."""
@@ -664,7 +657,7 @@ class Journal:
         self, number: int, n_bytes: int, results: dict[int, dict[str, Any]], schema: Any
     ) -> None:
         """Make the encoded fragments the codes that serve, in one commit."""
-        lance, pa, merged = _lance(), _pyarrow(), []
+        lance, pa, merged = import_lance(), import_pyarrow(), []
         for fragment in self.fragments():
             now = fragment.metadata.to_json()
             there = {file["path"] for file in now["files"]}
@@ -774,101 +767,6 @@ class Journal:
         return total
 
 
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Put off Ctrl-C to the end of the block, which stores something and follows in memory.
-
-    Lance would leave a commit half waited for: it may come to pass afterwards.
-    """
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or before is None:
-        yield
-        return
-    came = []
-    signal.signal(signal.SIGINT, lambda *_: came.append(True))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if came:
-            signal.raise_signal(signal.SIGINT)
-
-
-# --------------------------------------------------------------------------- addresses of rows
-
-
-class _Rows(NamedTuple):
-    """The rows of one fragment, in the order of their keys."""
-
-    keys: Keys
-    first: int  # the address of the first
-    gaps: Keys | None  # from the first to each row; None where these are 0, 1, 2, ...
-
-
-class _Addresses:
-    """Where items lie in their dataset, so that a few of them are read without looking at all.
-
-    Lance finds a row at once by its address: the number of its fragment, and its place in it.
-    Neither changes as long as there is the fragment; only joining fragments gives their rows other
-    addresses. So the keys of a fragment are read once, and known from then on, by the name of its
-    first file: a number may come again where the last fragment was deleted, a file never does.
-    """
-
-    def __init__(self, known: "_Addresses | None" = None) -> None:
-        self._version = 0
-        self._fragments: dict[str, _Rows] = {} if known is None else known._fragments
-        self._rows: list[_Rows] = []
-        self._ends = np.empty((2, 0), np.int64)  # the first and the last key of each
-
-    def find(self, dataset: "lance.LanceDataset", keys: Keys) -> Keys:
-        """Return the addresses of those keys that are there."""
-        if dataset.version != self._version:
-            self._update(dataset)
-        keys, found = np.sort(keys), [np.empty(0, np.int64)]
-        starts = np.searchsorted(keys, self._ends[0])
-        stops = np.searchsorted(keys, self._ends[1], side="right")
-        for number in np.flatnonzero(starts < stops).tolist():
-            rows, wanted = self._rows[number], keys[starts[number] : stops[number]]
-            at = np.searchsorted(rows.keys, wanted)
-            at = at[rows.keys[at] == wanted]
-            found.append(rows.first + (at if rows.gaps is None else rows.gaps[at]))
-        return np.concatenate(found)
-
-    def _update(self, dataset: "lance.LanceDataset") -> None:
-        there = {fragment.data_files()[0].path: fragment for fragment in dataset.get_fragments()}
-        known = {name: rows for name, rows in self._fragments.items() if name in there}
-        new = {name: fragment for name, fragment in there.items() if name not in known}
-        if new:
-            known |= _read_addresses(dataset, new)
-        self._fragments = known  # not changed in place: others may go on from it
-        self._rows = [*known.values()]
-        ends = [(rows.keys[0], rows.keys[-1]) for rows in self._rows]
-        self._ends = np.array(ends, np.int64).reshape(-1, 2).T
-        self._version = int(dataset.version)
-
-
-def _read_addresses(dataset: "lance.LanceDataset", fragments: dict[str, Any]) -> dict[str, _Rows]:
-    """Read the keys of fragments; those in which no item is left are not there again."""
-    scanner = dataset.scanner(
-        columns=["key"], fragments=[*fragments.values()], with_row_address=True
-    )
-    with uninterrupted():
-        table = scanner.to_table()
-    keys, addresses = table["key"].to_numpy(), table["_rowaddr"].to_numpy().astype(np.int64)
-    number = addresses >> FRAGMENT_BITS
-    order = np.lexsort((keys, number))
-    keys, addresses, number = keys[order], addresses[order], number[order]
-    found = {}
-    for name, fragment in fragments.items():
-        start, stop = np.searchsorted(number, [fragment.fragment_id, fragment.fragment_id + 1])
-        if start < stop:
-            first = int(addresses[start])
-            gaps = addresses[start:stop] - first
-            dense = np.array_equal(gaps, np.arange(len(gaps)))
-            found[name] = _Rows(keys[start:stop].copy(), first, None if dense else gaps)
-    return found
-
-
 # ---------------------------------------------------------------------- encoding a fragment
 
 
@@ -879,16 +777,16 @@ def encode(
 
     Codes are given to ``send``, with their keys, as they are made.
     """
-    pa = _pyarrow()
+    pa = import_pyarrow()
     old = [name for name in fragment.schema.names if name.startswith(CODE)]
     old = sorted(old, key=lambda name: int(name.removeprefix(CODE)))[-1:]
     flips = np.zeros(hasher.n_bits, np.int64)
     away: list[UnreachableError] = []
 
     def new_column(batch: Any) -> Any:
-        codes = hasher.transform(vectors_of(batch["vector"]))
+        codes = hasher.transform(arrow.vectors_of(batch["vector"]))
         if old:
-            changed = unpack(codes ^ codes_of(batch[old[0]]), hasher.n_bits)
+            changed = unpack(codes ^ arrow.codes_of(batch[old[0]]), hasher.n_bits)
             flips[:] += changed.sum(axis=0, dtype=np.int64)
         if send is not None:
             try:
@@ -896,11 +794,11 @@ def encode(
             except UnreachableError as error:
                 away.append(error)
                 raise
-        return pa.record_batch([code_array(codes)], [f"{CODE}{number}"])
+        return pa.record_batch([arrow.code_array(codes)], [f"{CODE}{number}"])
 
     # Knowing its schema, Lance calls it once for each batch, and not before to see what comes.
     schema = pa.schema([(f"{CODE}{number}", pa.binary(code_bytes(hasher.n_bits)))])
-    transform = _lance().batch_udf(schema)(new_column)
+    transform = import_lance().batch_udf(schema)(new_column)
     rows = max(256, ENCODED_NUMBERS // fragment.schema.field("vector").type.list_size)
     try:
         with uninterrupted():  # Ctrl-C inside would come out as an error of Lance's
@@ -920,39 +818,6 @@ def encode(
     return result, schema
 
 
-# ------------------------------------------------------------------- as Arrow has it, and back
-
-
-def _batch(table: Any, order: Any = slice(None)) -> Batch:
-    """Turn a table of items, or some of its rows in this order, into a batch."""
-    names = table.schema.names
-    code = next((name for name in names if name.startswith(CODE)), None)
-
-    def column(name: str, read: Callable[[Any], Any]) -> Any:
-        return read(table[name])[order] if name in names else None
-
-    def texts(values: Any) -> NDArray[Any]:
-        return np.fromiter(values.to_pylist(), object, len(values))
-
-    ids = column("id", texts)
-    if ids is not None and str(table.schema.field("id").type) != "string":
-        ids = ids.astype(np.int64)
-    labels, metadata = column("label", texts), column("metadata", texts)
-    return Batch(
-        ids,
-        column("vector", vectors_of),
-        None if labels is None else from_json(labels.tolist()),
-        None if metadata is None else from_json(metadata.tolist()),
-        None if code is None else column(code, codes_of),
-        table["key"].to_numpy()[order],
-    )
-
-
-def code_columns(number: int) -> list[str]:
-    """Return the name of the column with the codes of a model; without one, none."""
-    return [f"{CODE}{number}"] if number else []
-
-
 def _is_among(keys: Keys, wanted: Keys) -> NDArray[np.bool_]:
     """Tell which keys are wanted; those are ascending, and at least one."""
     at = np.minimum(np.searchsorted(wanted, keys), len(wanted) - 1)
@@ -966,65 +831,9 @@ def absent(keys: Keys, others: Keys) -> Keys:
     return np.setdiff1d(keys, others, assume_unique=True)
 
 
-def code_array(codes: Codes) -> "pa.Array":
-    """Return codes (n, bytes) as a column."""
-    pa = _pyarrow()
-    content = pa.py_buffer(np.ascontiguousarray(codes))
-    return pa.FixedSizeBinaryArray.from_buffers(
-        pa.binary(codes.shape[1]), len(codes), [None, content]
-    )
-
-
-def codes_of(column: Any) -> Codes:
-    """Undo ``code_array``, of a column without gaps."""
-    width = column.type.byte_width
-    parts = [np.empty((0, width), np.uint8)]
-    for chunk in getattr(column, "chunks", [column]):
-        if chunk.null_count:
-            raise FileError("items without a code: the collection is damaged; refresh it.")
-        content = np.frombuffer(chunk.buffers()[1], np.uint8)
-        parts.append(content.reshape(-1, width)[chunk.offset : chunk.offset + len(chunk)])
-    return np.concatenate(parts)
-
-
-def vector_array(vectors: NDArray[Any]) -> "pa.Array":
-    """Return vectors (n, d) of float16 or float32 as a column."""
-    pa = _pyarrow()
-    flat = pa.array(np.ascontiguousarray(vectors).ravel())
-    return pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
-
-
-def vectors_of(column: Any) -> NDArray[Any]:
-    """Undo ``vector_array``."""
-    column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-    flat = column.flatten().to_numpy(zero_copy_only=False)
-    return np.asarray(flat).reshape(-1, column.type.list_size)
-
-
-def to_json(value: Any, place: str) -> str | None:
-    """Return JSON, None for None."""
-    if value is None:
-        return None
-    try:
-        return json.dumps(value, allow_nan=False, ensure_ascii=False, sort_keys=True)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"{place}: metadata {value!r} is not JSON ({error}); pass dicts of plain values."
-        ) from error
-
-
-def from_json(texts: Sequence[str | None]) -> list[Any]:
-    """Undo ``to_json``; of equal texts only one is read."""
-    known: dict[str | None, Any] = {None: None}
-    for text in texts:
-        if text not in known:
-            known[text] = json.loads(text)  # type: ignore[arg-type]
-    return [known[text] for text in texts]
-
-
 def _table(name: str, columns: dict[str, Any]) -> "pa.Table":
     """Return columns as a table of a dataset; without any, an empty one."""
-    pa = _pyarrow()
+    pa = import_pyarrow()
     number, text, content = pa.int64(), pa.string(), pa.large_binary()
     schemas = {
         "labels": {"key": number, "label": text},
@@ -1042,14 +851,3 @@ def _fragment_rows(schema: "pa.Schema") -> int:
         return FRAGMENT_ROWS
     width = int(schema.field("vector").type.list_size)
     return max(1024, min(FRAGMENT_ROWS, FRAGMENT_NUMBERS // width))
-
-
-@cache
-def _lance() -> Any:
-    """Return Lance, or say how to get it."""
-    return import_optional("lance", extra="live", place="a collection")
-
-
-@cache
-def _pyarrow() -> Any:
-    return import_optional("pyarrow", extra="live", place="a collection")

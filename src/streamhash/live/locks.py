@@ -5,8 +5,11 @@ both commit, and old versions are kept for a while instead of until no reader ne
 """
 
 import os
+import signal
+import threading
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,3 +105,23 @@ def oldest_lease(folder: Path, latest: int) -> int:
         else:
             _delete(lock)
     return oldest
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Put off Ctrl-C to the end of the block, which stores something and follows in memory.
+
+    Lance would leave a commit half waited for: it may come to pass afterwards.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is None:
+        yield
+        return
+    came = []
+    signal.signal(signal.SIGINT, lambda *_: came.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)

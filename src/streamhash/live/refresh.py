@@ -23,8 +23,9 @@ import numpy as np
 
 from streamhash.codes import code_bytes
 from streamhash.errors import InputError
+from streamhash.live.arrow import Keys
 from streamhash.live.backends import Backend
-from streamhash.live.journal import Journal, Keys, Model, Pieces, Result, encode
+from streamhash.live.journal import Journal, Model, Pieces, Result, encode
 from streamhash.live.learner import Learner
 from streamhash.live.view import View
 from streamhash.refresh import RefreshPolicy

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from streamhash.base import OnlineHasher
 from streamhash.codes import Codes
+from streamhash.live.arrow import Keys
 from streamhash.live.backends import Backend
 from streamhash.live.backends.memory import MemoryBackend
-from streamhash.live.journal import Journal, Keys, Pieces, absent
+from streamhash.live.journal import Journal, Pieces, absent
 from streamhash.search.ids import kind
 
 NO_LABEL = -1

@@ -1,0 +1,129 @@
+"""Items as Arrow has them, and back: codes, vectors, labels and metadata in columns."""
+
+import json
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamhash.codes import Codes
+from streamhash.errors import FileError, InputError
+from streamhash.optional import import_optional
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Keys = NDArray[np.int64]
+
+CODE = "code_"  # the column with the codes of model N is called code_N
+
+
+class Batch(NamedTuple):
+    """Some items of a collection, in the order of adding; what was not asked for is None."""
+
+    ids: Any  # array (n,)
+    vectors: Any  # array (n, d)
+    labels: Any  # list
+    metadata: Any  # list
+    codes: Any  # array (n, bytes), by the model that serves; None while there is none
+    keys: Keys
+
+
+def batch_of(table: Any, order: Any = slice(None)) -> Batch:
+    """Turn a table of items, or some of its rows in this order, into a batch."""
+    names = table.schema.names
+    code = next((name for name in names if name.startswith(CODE)), None)
+
+    def column(name: str, read: Callable[[Any], Any]) -> Any:
+        return read(table[name])[order] if name in names else None
+
+    def texts(values: Any) -> NDArray[Any]:
+        return np.fromiter(values.to_pylist(), object, len(values))
+
+    ids = column("id", texts)
+    if ids is not None and str(table.schema.field("id").type) != "string":
+        ids = ids.astype(np.int64)
+    labels, metadata = column("label", texts), column("metadata", texts)
+    return Batch(
+        ids,
+        column("vector", vectors_of),
+        None if labels is None else from_json(labels.tolist()),
+        None if metadata is None else from_json(metadata.tolist()),
+        None if code is None else column(code, codes_of),
+        table["key"].to_numpy()[order],
+    )
+
+
+def code_columns(number: int) -> list[str]:
+    """Return the name of the column with the codes of a model; without one, none."""
+    return [f"{CODE}{number}"] if number else []
+
+
+def code_array(codes: Codes) -> "pa.Array":
+    """Return codes (n, bytes) as a column."""
+    pa = import_pyarrow()
+    content = pa.py_buffer(np.ascontiguousarray(codes))
+    return pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(codes.shape[1]), len(codes), [None, content]
+    )
+
+
+def codes_of(column: Any) -> Codes:
+    """Undo ``code_array``, of a column without gaps."""
+    width = column.type.byte_width
+    parts = [np.empty((0, width), np.uint8)]
+    for chunk in getattr(column, "chunks", [column]):
+        if chunk.null_count:
+            raise FileError("items without a code: the collection is damaged; refresh it.")
+        content = np.frombuffer(chunk.buffers()[1], np.uint8)
+        parts.append(content.reshape(-1, width)[chunk.offset : chunk.offset + len(chunk)])
+    return np.concatenate(parts)
+
+
+def vector_array(vectors: NDArray[Any]) -> "pa.Array":
+    """Return vectors (n, d) of float16 or float32 as a column."""
+    pa = import_pyarrow()
+    flat = pa.array(np.ascontiguousarray(vectors).ravel())
+    return pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
+
+
+def vectors_of(column: Any) -> NDArray[Any]:
+    """Undo ``vector_array``."""
+    column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+    flat = column.flatten().to_numpy(zero_copy_only=False)
+    return np.asarray(flat).reshape(-1, column.type.list_size)
+
+
+def to_json(value: Any, place: str) -> str | None:
+    """Return JSON, None for None."""
+    if value is None:
+        return None
+    try:
+        return json.dumps(value, allow_nan=False, ensure_ascii=False, sort_keys=True)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{place}: metadata {value!r} is not JSON ({error}); pass dicts of plain values."
+        ) from error
+
+
+def from_json(texts: Sequence[str | None]) -> list[Any]:
+    """Undo ``to_json``; of equal texts only one is read."""
+    known: dict[str | None, Any] = {None: None}
+    for text in texts:
+        if text not in known:
+            known[text] = json.loads(text)  # type: ignore[arg-type]
+    return [known[text] for text in texts]
+
+
+@cache
+def import_lance() -> Any:
+    """Return Lance, or say how to get it."""
+    return import_optional("lance", extra="live", place="a collection")
+
+
+@cache
+def import_pyarrow() -> Any:
+    """Return pyarrow, or say how to get it."""
+    return import_optional("pyarrow", extra="live", place="a collection")
