@@ -131,6 +131,8 @@ class Plain(LSH):
         ["--method", "lsh", "--split", "unseen", *TINY],
         ["--method", "lsh", "--curve-metric", "map@1000", *TINY],
         ["--method", "lsh", "--data", "synthetic", "--rows", "500"],
+        ["--method", "sdoh", "--order", "sorted", "--label-noise", "0.2", *TINY],
+        ["--method", "sdoh", "--order", "single", "--curve-by-class", *TINY],
         ["--method", "own_method:Plain", "--set", "center=false", *TINY],
     ],
     ids=[
@@ -141,6 +143,8 @@ class Plain(LSH):
         "unseen",
         "curve",
         "rows",
+        "order",
+        "single",
         "third-party",
     ],
 )
@@ -222,6 +226,18 @@ def test_bench_sets_parameters_where_they_exist_and_is_quick_when_asked():
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert [row["changes"] for row in rows] == [{"gradient": "printed"}, {}]
     assert {row["checkpoints"] for row in rows} == {3}
+
+
+def test_bench_runs_several_orders_and_the_table_names_them():
+    words = ["bench", "--method", "lsh", "--bits", "8", "--jobs", "1", *TINY]
+    result = run(*words, "--order", "shuffled,sorted,single")
+    assert result.exit_code == 0, result.stderr
+    names = [line.split("  ")[1].strip() for line in result.stdout.splitlines()[4:7]]
+    assert names == ["LSH", "LSH (sorted)", "LSH (single)"]
+    refused(
+        run(*words, "--order", "sorted,last"),
+        "order='last' is unknown; pass one of shuffled, sorted, halves, runs, single, natural.",
+    )
 
 
 def test_bench_takes_a_file(tmp_path):

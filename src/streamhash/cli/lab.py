@@ -106,6 +106,18 @@ def bench(
         str, Option(metavar="WHICH", help="Settings: default, published, both, or tuned.")
     ] = "default",
     changes: options.Changes = None,
+    order: Annotated[
+        str | None,
+        Option(
+            metavar="NAMES",
+            help="Orders of the stream, with commas: shuffled, sorted, halves, runs, single, "
+            "natural (default: shuffled, natural for a set in order of time).",
+        ),
+    ] = None,
+    label_noise: Annotated[
+        float,
+        Option(metavar="SHARE", help="Share of the stream's labels that is drawn at random."),
+    ] = 0.0,
     stream: Stream = None,
     queries_per_class: QueriesPerClass = None,
     checkpoints: Annotated[
@@ -123,6 +135,9 @@ def bench(
     curve_metric: Annotated[
         str, Option(metavar="NAME", help="What is looked at: map or map@1000.")
     ] = "map",
+    curve_by_class: Annotated[
+        bool, Option("--curve-by-class", help="Keep each class's quality at the checkpoints too.")
+    ] = False,
     labels: options.Labels = None,
     label_column: options.LabelColumn = None,
     out: Annotated[
@@ -140,7 +155,8 @@ def bench(
     """Compare methods by the papers' protocol.
 
     Queries are drawn from each class, all the rest is the database, and the stream is its start.
-    Each seed draws the split, the order of the stream and the method's start.
+    Each seed draws the split, the order of the stream and the method's start. A stream can also
+    come class by class, row by row, or with wrong labels; results are judged by the true ones.
     """
     if resume and out is None:
         raise InputError("bench: --resume needs the folder with the rows; pass --out DIR.")
@@ -160,6 +176,8 @@ def bench(
             seeds=range(first_seed, first_seed + seeds),
             settings=SETTINGS[settings],
             changes=wanted,
+            order=None if order is None else options.split_names(order) or order,
+            label_noise=label_noise,
             stream=stream,
             quick=quick,
             checkpoints=checkpoints,
@@ -171,6 +189,7 @@ def bench(
             split=split,
             test_seeds=test_seeds,
             curve_metric=curve_metric,
+            curve_by_class=curve_by_class,
         )
     if as_json:
         for row in made:
@@ -282,6 +301,9 @@ def tune(
         int, Option(metavar="N", min=1, help="Seeds whose test queries are left out.")
     ] = 3,
     seed: Annotated[int, Option(metavar="N", min=0, help="Seed of the settings tried.")] = 0,
+    order: Annotated[
+        str | None, Option(metavar="NAME", help="Order of the stream, one of those of bench.")
+    ] = None,
     labels: options.Labels = None,
     label_column: options.LabelColumn = None,
     out: Annotated[Path, Option(metavar="DIR", help="Folder of the rows, and of tuned.toml.")] = (
@@ -313,6 +335,7 @@ def tune(
             queries_per_class=queries_per_class,
             test_seeds=test_seeds,
             random_state=seed,
+            order=order,
             out=out,
             jobs=jobs,
             progress=progress,

@@ -10,6 +10,7 @@ from .experiment import (
     experiment_names as experiment_names,
     read_experiment as read_experiment,
 )
+from .orders import ORDERS as ORDERS
 from .report.figures import have_figures as have_figures
 from .report.tables import rich_table as rich_table
 from .report.write import (
@@ -44,6 +45,7 @@ from .run import (
     run_plan as run_plan,
 )
 from .tuning import (
+    is_tuned as is_tuned,
     tune as tune,
     tuned_settings as tuned_settings,
 )

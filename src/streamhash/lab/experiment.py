@@ -17,12 +17,13 @@ from typing import Any
 from streamhash.errors import InputError
 from streamhash.hashers import METHODS
 from streamhash.lab.datasets import DataSet
-from streamhash.lab.rows import Line, method_name
+from streamhash.lab.rows import LATER, Line, method_name
 from streamhash.lab.run import Plan, plan_cell
 
 QUICK = {"stream": 2000, "checkpoints": 3, "rows": 100_000}
 QUICK_BITS = (32,)
 PROTOCOL_FACTS = ("stream", "queries_per_class", "split", "checkpoints", "curve_metric")
+STREAM_FACTS = {name: LATER[name] for name in ("order", "label_noise")}  # the papers' streams
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,8 @@ class Experiment:
         """Find the lines of each run by code length, among all that were summarised from rows."""
         protocol = self.protocol(data)
         how = {"data": data, **{name: getattr(protocol, name) for name in PROTOCOL_FACTS}}
-        fitting = [line for line in lines if how.items() <= line.rows[0].items()]
+        how |= STREAM_FACTS
+        fitting = [line for line in lines if how.items() <= (LATER | line.rows[0]).items()]
         table = []
         for run in self.runs(data):
             mine = {"method": run.method, "settings": run.settings, "changes": dict(run.changes)}

@@ -31,7 +31,10 @@ IDENTITY = (
     *("seed", "stream", "queries_per_class", "checkpoints"),
 )
 # Came later: what a row without them was.
-LATER = {"split": "all", "curve_metric": "map", "test_seeds": 0}
+LATER = {
+    **{"split": "all", "curve_metric": "map", "test_seeds": 0},
+    **{"order": "shuffled", "label_noise": 0.0},
+}
 # The five metrics of the papers: name in the row, heading, and what it says in plain words.
 METRICS = {
     "map": ("mAP", "how near the top of the whole ranking the similar items stand"),
@@ -208,12 +211,24 @@ def method_name(method: str) -> str:
     return METHODS[method].__name__ if method in METHODS else method.rpartition(":")[2]
 
 
+def describe_stream(cell: Mapping[str, Any]) -> str:
+    """Say how a stream came; empty if shuffled, with the labels as they are.
+
+    >>> describe_stream({"order": "sorted", "label_noise": 0.2})
+    'sorted, 20 % wrong labels'
+    """
+    order, noise = (cell.get(name, LATER[name]) for name in ("order", "label_noise"))
+    wrong = [f"{100 * noise:g} % wrong labels"] if noise else []
+    return ", ".join([*([order] if order != LATER["order"] else []), *wrong])
+
+
 def _labels(rows: list[Row]) -> list[str]:
     """Name lines by method and what was set; those still alike also by their stream and number."""
     labels = []
     for row in rows:
         settings = [row["settings"]] if row["settings"] != "default" else []
         changes = [f"{name}={value}" for name, value in row["changes"].items()]
+        changes += [f"({stream})"] if (stream := describe_stream(row)) else []
         labels.append(" ".join([method_name(row["method"]), *settings, *changes]))
     for more in (
         lambda row, _: f"{row['stream']:,} instances",

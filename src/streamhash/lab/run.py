@@ -3,7 +3,9 @@
 The protocol (methods of the papers): queries drawn from every class, all the rest is the database,
 and the stream is the first rows of the database in random order. Here **the seed draws all that is
 random**: the split, the order of the stream and the hasher's start. (The reference draws one split
-for all its trials; so its spread over trials is smaller than ours.)
+for all its trials; so its spread over trials is smaller than ours.) Streams come in other orders
+too, and with wrong labels (:mod:`~streamhash.lab.orders`); true labels are judged by. A set in
+order of time has its own split, the first rows against the last, and comes as it is.
 
 Features: default settings get them as they are, since they scale by themselves. Published settings
 get what their authors fed them, the class fact ``published_features``: "raw", or "centre_unit",
@@ -44,9 +46,19 @@ from streamhash.errors import InputError, StreamhashError
 from streamhash.hashers import LSH, METHODS
 from streamhash.lab import datasets
 from streamhash.lab.datasets import DataSet, Request, Split, load_data
-from streamhash.lab.rows import LATER, ROWS_FILE, Row, append_row, latest, read_rows, row_key
+from streamhash.lab.orders import ORDERS, arrange, main_classes, with_wrong_labels
+from streamhash.lab.rows import (
+    LATER,
+    ROWS_FILE,
+    Row,
+    append_row,
+    describe_stream,
+    latest,
+    read_rows,
+    row_key,
+)
 from streamhash.metrics import Retrieval, area_under_curve, evaluate, mean_average_precision
-from streamhash.parameters import check_parameters
+from streamhash.parameters import Number, check_parameters
 from streamhash.threads import get_threads, using_threads
 
 SETTINGS = ("default", "published", "tuned")
@@ -58,7 +70,11 @@ CHECKPOINTS = 10
 STREAM = 20_000
 QUICK_STREAM, QUICK_CHECKPOINTS = 2000, 3
 QUERIES_PER_CLASS = 100
-QUERIES_IN_SMALL_SETS = {"digits": 30}  # so that a database of 1,497 is left
+# So that a database of 1,497 is left; so that the rarest class keeps five sixths of its rows.
+QUERIES_IN_SMALL_SETS = {"digits": 30, "long-tail": 40}
+ASKED_OF_TIME = 5  # a validation of a set in order of time asks with the last fifth of its stream
+# The random numbers of a seed that are not the split's, which so is the same in all orders.
+ORDER_DRAW, NOISE_DRAW = 1, 2
 # The data of the papers that stand nearest to ours: whose published settings are used.
 PUBLISHED_FOR = {
     "mnist": "mnist",
@@ -103,6 +119,9 @@ class Plan:
     curve_metric: str = "map"  # what is looked at on the way
     tuned: Mapping[str, Any] = field(default_factory=dict)
     test_seeds: int = 0  # of a validation: seeds whose queries must stay unseen
+    order: str = "shuffled"  # in which the stream comes, one of ORDERS
+    label_noise: float = 0.0  # share of the stream's labels that is drawn at random
+    curve_by_class: bool = False  # whether the row tells the quality of each class on the way
 
     def hasher(self) -> OnlineHasher:
         """Make the hasher of this cell."""
@@ -151,15 +170,18 @@ class Plan:
             "first-seed": self.seed,
             "settings": self.settings,
             "stream": self.stream,
-            "queries-per-class": self.queries_per_class,
+            "queries-per-class": self.queries_per_class or None,
             "checkpoints": self.checkpoints,
             "split": None if self.split == "all" else self.split,
             "test-seeds": self.test_seeds or None,
             "curve-metric": None if self.curve_metric == "map" else self.curve_metric,
+            "order": None if self.order == usual_order(self.data) else self.order,
+            "label-noise": self.label_noise or None,
         }
         command = ["streamhash", "bench"]
         for name, value in options.items():
             command += [f"--{name}", str(value)] if value is not None else []
+        command += ["--curve-by-class"] if self.curve_by_class else []
         for name, value in self.changes.items():
             command += ["--set", f"{name}={value}"]
         return shlex.join(command)
@@ -168,6 +190,8 @@ class Plan:
         parts = [self.method, *([self.settings] if self.settings != "default" else [])]
         parts += [f"{name}={value}" for name, value in self.changes.items()]
         parts += [f"({self.split})"] if self.split != "all" else []
+        stream = describe_stream({"order": self.order, "label_noise": self.label_noise})
+        parts += [f"({stream})"] if stream else []
         return f"{' '.join(parts)}, {self.data.name}, {self.n_bits} bits, seed {self.seed}"
 
 
@@ -185,6 +209,9 @@ def plan_cell(
     split: str = "all",
     curve_metric: str = "map",
     test_seeds: int = 0,
+    order: str | None = None,
+    label_noise: float = 0.0,
+    curve_by_class: bool = False,
 ) -> Plan:
     """Decide all of a cell; what is None is chosen by the protocol and the size of the data.
 
@@ -203,24 +230,37 @@ def plan_cell(
     split : "all", "unseen" (a quarter of the classes is never learned), or "validation"
     curve_metric : what is looked at: "map" or "map@1000"
     test_seeds : of a validation, the seeds whose queries are left out
+    order : in which the stream comes: "shuffled", "sorted" (class by class), "halves" (of the
+        classes), "runs" (of one class), "single" (one row a call) or "natural" (the set's own);
+        None for the usual one, "shuffled" unless the set is in order of time
+    label_noise : share of the stream's labels that is drawn anew from all classes
+    curve_by_class : whether the row has the quality of each class at the checkpoints
     """
+    found = data if isinstance(data, DataSet) else load_data(data)
+    order = usual_order(found) if order is None else order
     for name, value, known in (
         ("settings", settings, SETTINGS),
         ("split", split, SPLITS),
         ("curve_metric", curve_metric, tuple(CURVE_TOP)),
+        ("order", order, tuple(ORDERS)),
     ):
         if value not in known:
             raise InputError(f"{name}={value!r} is unknown; pass one of {', '.join(known)}.")
+    check_parameters("plan_cell", locals(), {"label_noise": Number(at_least=0, at_most=1)})
     if (split == "validation") != (test_seeds > 0):
         raise InputError(
             "test_seeds are the seeds whose queries a validation split leaves out; pass both or "
             "neither."
         )
     name = _path_of(find_method(method))
-    found = data if isinstance(data, DataSet) else load_data(data)
-    per_class = _queries_per_class(found) if queries_per_class is None else queries_per_class
-    n_classes = found.y.shape[1] if found.y.ndim == 2 else len(np.unique(found.y))
-    database = max(1, len(found.X) - per_class * n_classes)
+    _refuse_several_labels(name, found)
+    if found.card.queries_from is None:
+        per_class = _queries_per_class(found) if queries_per_class is None else queries_per_class
+        n_classes = found.y.shape[1] if found.y.ndim == 2 else len(np.unique(found.y))
+        database = max(1, len(found.X) - per_class * n_classes)
+    else:
+        _refuse_other_queries(found, split, queries_per_class)
+        per_class, database = 0, found.card.queries_from
     tuned: Mapping[str, Any] = {}
     if settings == "tuned":
         from streamhash.lab.tuning import tuned_settings
@@ -240,9 +280,41 @@ def plan_cell(
         curve_metric=curve_metric,
         tuned=tuned,
         test_seeds=test_seeds,
+        order=order,
+        label_noise=float(label_noise),
+        curve_by_class=curve_by_class,
     )
     plan.hasher()  # refuses what it cannot be made with before anything runs
     return plan
+
+
+def usual_order(data: DataSet) -> str:
+    """Return the order in which a set comes unless another is asked for."""
+    return "shuffled" if data.card.queries_from is None else "natural"
+
+
+def _takes_labels_of(method: str, data: DataSet) -> bool:
+    """Whether a method can learn from as many labels a row as the data have."""
+    found = find_method(method)
+    return data.y.ndim == 1 or found.multi_label or not found.needs_labels
+
+
+def _refuse_several_labels(method: str, data: DataSet) -> None:
+    if not _takes_labels_of(method, data):
+        others = ", ".join(name for name in METHODS if _takes_labels_of(name, data))
+        raise InputError(
+            f"{method} learns from one label a row, and {data.name} has several; choose from "
+            f"{others}."
+        )
+
+
+def _refuse_other_queries(data: DataSet, split: str, queries_per_class: int | None) -> None:
+    own = f"{data.name} is in order of time and has its own queries, from row "
+    own += f"{data.card.queries_from:,} on"
+    if queries_per_class is not None:
+        raise InputError(f"queries_per_class={queries_per_class}: {own}; leave it out.")
+    if split == "unseen":
+        raise InputError(f"split='unseen': {own}; pass all or validation.")
 
 
 def find_method(method: Method) -> type[OnlineHasher]:
@@ -287,6 +359,16 @@ def find_methods(methods: Method | Sequence[Method]) -> list[str]:
     return [_path_of(find_method(method)) for method in methods]
 
 
+def fitting_methods(methods: Method | Sequence[Method], data: DataSet) -> list[str]:
+    """Return the names of methods; of "all", those that cannot learn from the data are left out."""
+    names = find_methods(methods)
+    unfit = [name for name in names if methods == "all" and not _takes_labels_of(name, data)]
+    if unfit:
+        left_out = f"{', '.join(unfit)}: left out"
+        log.warning("%s, for one label a row, and %s has several.", left_out, data.name)
+    return [name for name in names if name not in unfit]
+
+
 def _path_of(method: type[OnlineHasher]) -> str:
     """Return the name by which a class is found again, here and in other processes."""
     for name, known in METHODS.items():
@@ -329,20 +411,22 @@ def make_hasher(
 
 def _queries_per_class(data: DataSet) -> int:
     """Return the paper's 100 queries a class, but at most a fifth of the smallest class."""
-    if data.name in QUERIES_IN_SMALL_SETS:
-        return QUERIES_IN_SMALL_SETS[data.name]
     if data.y.ndim == 2:
         smallest = len(data.y) // data.y.shape[1]
     else:
         smallest = int(np.unique(data.y, return_counts=True)[1].min())
-    return int(max(1, min(QUERIES_PER_CLASS, smallest // 5)))
+    most = QUERIES_IN_SMALL_SETS.get(data.name, QUERIES_PER_CLASS)
+    return int(max(1, min(most, smallest // 5)))
 
 
 @lru_cache(maxsize=1)  # asked for by every cell of one data set
 def _checksum(data: DataSet) -> str:
     """Tell apart two files of one name; not a guard against malice."""
-    features = zlib.crc32(np.ascontiguousarray(data.X).data)
-    return f"{zlib.crc32(np.ascontiguousarray(data.y).tobytes(), features):08x}"
+    found = zlib.crc32(np.ascontiguousarray(data.X).data)
+    for labels in (data.y, data.stream_labels):
+        if labels is not None:
+            found = zlib.crc32(np.ascontiguousarray(labels).tobytes(), found)
+    return f"{found:08x}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,11 +458,12 @@ class PreparedSplit:
     stream: Part
     database: Part
     queries: Part
+    is_single: bool = False  # whether the stream is handed over one row a call
 
     def learn(self, hasher: OnlineHasher, start: int, stop: int) -> None:
         """Teach a part of the stream, whose ends are ends of stages."""
         whole_stages = max(1, ROWS_AT_ONCE // hasher.batch_size) * hasher.batch_size
-        for part in _slices(start, stop, whole_stages):
+        for part in _slices(start, stop, 1 if self.is_single else whole_stages):
             hasher.partial_fit(self.stream[part], self.stream.labels[part])
 
     def encode(self, hasher: OnlineHasher) -> tuple[Codes, Any, Codes, Any]:
@@ -398,31 +483,60 @@ def _slices(start: int, stop: int, size: int) -> list[slice]:
 def prepare_split(plan: Plan) -> PreparedSplit:
     """Split the data as the plan says and prepare the features; the last split is kept."""
     facts = (plan.split, plan.seed, plan.stream, plan.queries_per_class, plan.features)
-    return _prepare(plan.data, plan.test_seeds, *facts)
+    return _prepare(plan.data, plan.test_seeds, *facts, plan.order, plan.label_noise)
 
 
 @lru_cache(maxsize=1)  # cells that differ in the method only follow one another
 def _prepare(
-    data: DataSet, test_seeds: int, kind: str, seed: int, stream: int, per_class: int, features: str
+    data: DataSet,
+    test_seeds: int,
+    kind: str,
+    seed: int,
+    stream: int,
+    per_class: int,
+    features: str,
+    order: str,
+    label_noise: float,
 ) -> PreparedSplit:
     X, y = data.X, data.y
-    if kind == "validation":
-        parts = validation_split(y, seed, test_seeds, per_class, stream)
-    else:
-        draw = datasets.split_unseen if kind == "unseen" else datasets.split
-        parts = draw(y, queries_per_class=per_class, stream=stream, random_state=seed)
+    parts = _draw_split(data, kind, seed, test_seeds, per_class, stream)
     mean = datasets.mean_row(X) if features == "centre_unit" else None
 
     def prepared(rows: NDArray[np.int64]) -> Part:
         part = Part(X, y[rows], rows, mean)
         return part if X.nbytes > HELD_WHOLE_BYTES else Part(part[:], part.labels)
 
-    database, n_stream = prepared(parts.database), len(parts.stream)
-    if np.array_equal(parts.stream, parts.database[:n_stream]):  # most often: it is kept once
-        stream_part = replace(database, labels=database.labels[:n_stream])
+    said = (y if data.stream_labels is None else data.stream_labels)[parts.stream]
+    if label_noise:
+        classes, rng = np.unique(y), np.random.default_rng([seed, NOISE_DRAW])
+        said = with_wrong_labels(said, label_noise, classes, rng)
+    if order == "natural":
+        places = np.argsort(parts.stream)
     else:
-        stream_part = prepared(parts.stream)
-    return PreparedSplit(stream_part, database, prepared(parts.queries))
+        rng, in_time = np.random.default_rng([seed, ORDER_DRAW]), usual_order(data) == "natural"
+        places = arrange(order, main_classes(said), rng, in_time=in_time)
+    rows = parts.stream[places]
+    database = prepared(parts.database)
+    same = np.array_equal(rows, parts.database[: len(rows)])  # most often: it is kept once
+    stream_part = replace(database if same else prepared(rows), labels=said[places])
+    queries = prepared(parts.queries)
+    return PreparedSplit(stream_part, database, queries, is_single=order == "single")
+
+
+def _draw_split(
+    data: DataSet, kind: str, seed: int, test_seeds: int, per_class: int, stream: int
+) -> Split:
+    queries_from = data.card.queries_from
+    if queries_from is not None and kind == "validation":  # of the stream alone
+        n = min(stream, queries_from)
+        return datasets.split_by_time(n, n - n // ASKED_OF_TIME, random_state=seed)
+    if queries_from is not None:
+        n = len(data.y)
+        return datasets.split_by_time(n, queries_from, stream=stream, random_state=seed)
+    if kind == "validation":
+        return validation_split(data.y, seed, test_seeds, per_class, stream)
+    draw = datasets.split_unseen if kind == "unseen" else datasets.split
+    return draw(data.y, queries_per_class=per_class, stream=stream, random_state=seed)
 
 
 def validation_split(
@@ -455,6 +569,7 @@ def run_plan(plan: Plan) -> Row:
     _warm_up(hasher, parts)
     seconds: dict[str, dict[str, float]] = {}
     curve: list[dict[str, float]] = []
+    by_class = ClassCurve(parts) if plan.curve_by_class else None
     done = 0
     n_stream, metric = len(parts.stream), plan.curve_metric
     for stop in checkpoint_positions(n_stream, hasher.batch_size, plan.checkpoints):
@@ -462,8 +577,11 @@ def run_plan(plan: Plan) -> Row:
             parts.learn(hasher, done, stop)
         done = stop
         if done < n_stream:
-            value = mean_average_precision(*parts.encode(hasher), top=CURVE_TOP[metric])
+            coded = parts.encode(hasher)
+            value = mean_average_precision(*coded, top=CURVE_TOP[metric])
             curve.append({"instances": done, metric: value})
+            if by_class is not None:
+                by_class.look(coded, done, CURVE_TOP[metric])
     with _measured(seconds, "encode"):
         coded = parts.encode(hasher)
     with _measured(seconds, "evaluate"):
@@ -474,6 +592,8 @@ def run_plan(plan: Plan) -> Row:
             f"{len(parts.database)}; pass map."
         )
     curve.append({"instances": done, metric: metrics[metric]})
+    if by_class is not None:
+        by_class.look(coded, done, CURVE_TOP[metric])
     instances, values = zip(*((at["instances"], at[metric]) for at in curve), strict=True)
     metrics["auc"] = area_under_curve(instances, values)
     before = LSH(plan.n_bits, random_state=plan.seed)
@@ -487,6 +607,7 @@ def run_plan(plan: Plan) -> Row:
         "instances": hasher.n_samples_seen_,
         "metrics": metrics,
         "curve": curve,
+        **({} if by_class is None else {"class_curve": by_class.facts()}),
         "distances": {when: _distances(codes[when], plan.n_bits) for when in codes},
         "seconds": seconds,
         "conventions": CONVENTIONS,
@@ -495,6 +616,44 @@ def run_plan(plan: Plan) -> Row:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": plan.command(),
     }
+
+
+class ClassCurve:
+    """The quality of each class's queries at the checkpoints, from the class's first row on.
+
+    A class begins and ends where the stream's labels say so.
+    """
+
+    def __init__(self, parts: PreparedSplit) -> None:
+        asked, came = parts.queries.labels, parts.stream.labels
+        if asked.ndim == 2:
+            self._classes: list[Any] = list(range(asked.shape[1]))
+            self._asked, came = asked.T > 0, came.T > 0
+        else:
+            names = np.unique(asked)
+            self._classes = names.tolist()
+            self._asked, came = asked == names[:, None], came == names[:, None]
+        # (C, n) to the first and the last row of each class, if it has any.
+        self._first = [int(row.argmax()) if row.any() else None for row in came]
+        self._last = [len(row) - int(row[::-1].argmax()) if row.any() else None for row in came]
+        self._values: list[list[float | None]] = [[] for _ in self._classes]
+
+    def look(self, coded: tuple[Codes, Any, Codes, Any], done: int, top: int | None) -> None:
+        """Measure after ``done`` rows; None for a class that has not come yet or has no query."""
+        found = Retrieval(*coded).average_precision(top)
+        for values, asked, first in zip(self._values, self._asked, self._first, strict=True):
+            own = found[asked & ~np.isnan(found)]
+            has_come = first is not None and first < done
+            values.append(round(float(own.mean()), 4) if has_come and len(own) else None)
+
+    def facts(self) -> dict[str, list[Any]]:
+        """Return what a row keeps: classes, where each begins and ends, and its values."""
+        return {
+            "classes": self._classes,
+            "first": self._first,
+            "last": self._last,
+            "values": self._values,
+        }
 
 
 def _distances(coded: tuple[Codes, Any, Codes, Any], n_bits: int) -> dict[str, list[int]]:
@@ -612,8 +771,8 @@ class Progress:
 def _kind(cell: Plan | Row) -> tuple[object, ...]:
     """Cells that take about the same time."""
     if isinstance(cell, Plan):
-        return cell.data.name, cell.method, cell.settings, cell.n_bits, cell.split
-    return tuple(cell[name] for name in ("data", "method", "settings", "n_bits", "split"))
+        return cell.data.name, cell.method, cell.settings, cell.n_bits, cell.split, cell.order
+    return tuple(cell[name] for name in ("data", "method", "settings", "n_bits", "split", "order"))
 
 
 def _duration(seconds: float) -> str:
@@ -662,7 +821,7 @@ def run_cells(
     jobs, progress = running.get("jobs") or get_threads(), running.get("progress")
     known = latest(read_rows(rows_file)) if resume and rows_file is not None else []
     there = {row_key(row): row for row in known}
-    rows = [there.get(row_key(plan.identity())) if there else None for plan in plans]
+    rows = [_kept(there, plan) if there else None for plan in plans]
     todo = [number for number, row in enumerate(rows) if row is None]
     state = Progress([plans[number] for number in todo], known, jobs)
     if progress is not None:
@@ -682,6 +841,12 @@ def run_cells(
         if progress is not None:
             progress(state)
     return [row for row in rows if row is not None]
+
+
+def _kept(there: Mapping[str, Row], plan: Plan) -> Row | None:
+    """Return the row of a plan if it is there and tells all that is asked."""
+    row = there.get(row_key(plan.identity()))
+    return None if row is None or (plan.curve_by_class and "class_curve" not in row) else row
 
 
 def _results(
@@ -728,6 +893,7 @@ def bench(
     seeds: int | Sequence[int] = 1,
     settings: str | Sequence[str] = "default",
     changes: Mapping[str, Any] | None = None,
+    order: str | Sequence[str] | None = None,
     quick: bool = False,
     out: str | Path | None = None,
     resume: bool = False,
@@ -746,24 +912,25 @@ def bench(
     seeds : how many seeds, from 0 on; or which ones
     settings : "default", "published" or "tuned", or several of them
     changes : parameters to change, each in the methods that have it
+    order : in which the stream comes, one of them or several; None for the set's usual one
     quick : a quick look: a stream of at most 2,000 instances and 3 checkpoints
     out : folder whose ``rows.jsonl`` gets each row as soon as it is there
     resume : whether cells whose rows are in ``out`` are left out; their rows are returned
     jobs, executor, progress : as :func:`run_cells` takes them
-    choices : what else :func:`plan_cell` takes: stream, queries_per_class, split, ...
+    choices : what else :func:`plan_cell` takes: stream, queries_per_class, split, label_noise, ...
 
     >>> rows = bench(["lsh", "sdoh"], "digits", n_bits=16, quick=True, jobs=1)
     >>> [(row["method"], row["metrics"]["map"] > 0.6) for row in rows]
     [('lsh', False), ('sdoh', True)]
     """
-    names = find_methods(methods)
+    found = data if isinstance(data, DataSet) else load_data(data)
+    names = fitting_methods(methods, found)
     lengths = [n_bits] if isinstance(n_bits, int) else list(n_bits)
     changes = dict(changes or {})
     has = {name: set(find_method(name)().get_params()) for name in names}
     for name in changes:
         if not any(name in known for known in has.values()):
             make_hasher(names[0], lengths[0], 0, changes={name: changes[name]})  # says what it has
-    found = data if isinstance(data, DataSet) else load_data(data)
     choices = {name: value for name, value in choices.items() if value is not None}
     if quick:
         usual = plan_cell(names[0], found, lengths[0], **choices)
@@ -777,11 +944,13 @@ def bench(
             seed,
             settings=which,
             changes={change: changes[change] for change in changes if change in has[name]},
+            order=each,
             **choices,
         )
         for length in lengths
         for name in names
         for which in ([settings] if isinstance(settings, str) else settings)
+        for each in ([order] if order is None or isinstance(order, str) else order)
         for seed in (range(seeds) if isinstance(seeds, int) else seeds)
     ]
     if out is not None:

@@ -25,7 +25,7 @@ from streamhash.lab.run import (
     Plan,
     Running,
     find_method,
-    find_methods,
+    fitting_methods,
     plan_cell,
     run_cells,
 )
@@ -46,6 +46,7 @@ def tune(
     queries_per_class: int | None = None,
     test_seeds: int = 3,
     random_state: int = 0,
+    order: str | None = None,
     out: str | Path = "streamhash-tuning",
     **running: Unpack[Running],
 ) -> dict[str, dict[str, Any]]:
@@ -63,12 +64,14 @@ def tune(
     stream, queries_per_class : as :func:`~streamhash.lab.plan_cell` takes them
     test_seeds : seeds whose test queries are left out
     random_state : draws the settings that are tried
+    order : in which the stream comes, as :func:`~streamhash.lab.plan_cell` takes it
     out : folder of the rows, and of ``tuned.toml``
     running : jobs, executor and progress, as :func:`~streamhash.lab.run_cells` takes them
     """
     found = data if isinstance(data, DataSet) else load_data(data)
     choices = (found, n_bits, budget, metric, random_state, test_seeds, stream, queries_per_class)
-    searches = [SettingsSearch(name, *choices) for name in find_methods(methods)]
+    names = fitting_methods(methods, found)
+    searches = [SettingsSearch(name, *choices, order) for name in names]
     path = Path(out) / ROWS_FILE
 
     def run(plans: list[Plan]) -> list[Row]:
@@ -111,6 +114,7 @@ class SettingsSearch:
     test_seeds: int = 3
     stream: int | None = None
     queries_per_class: int | None = None
+    order: str | None = None
 
     def first_round(self) -> list[Plan]:
         """Every candidate on the first split."""
@@ -156,6 +160,7 @@ class SettingsSearch:
             checkpoints=1,
             split="validation",
             test_seeds=self.test_seeds,
+            order=self.order,
         )
 
 
@@ -211,6 +216,11 @@ def tuned_settings(data: str, method: str) -> dict[str, Any]:
             f"tune {method} --data {data} and pass what it finds with --set."
         )
     return {name: None if value == "none" else value for name, value in found[method].items()}
+
+
+def is_tuned(data: str, method: str) -> bool:
+    """Whether there are tuned settings of ``method`` for the data set ``data``."""
+    return method in _tuned(data)
 
 
 @cache

@@ -135,7 +135,9 @@ class TestSet:
             assert np.array_equal(again.X, found.X)
 
     def test_rows_are_for_made_up_sets(self, tmp_path):
-        message = r"rows is for sets that are made up \(synthetic, places205-synthetic\), and "
+        message = (
+            r"rows is for sets that are made up \(synthetic, places205-synthetic, long-tail\), "
+        )
         for name in ("digits", "mnist", tmp_path / "X.npy"):
             with pytest.raises(InputError, match=message):
                 load_data(name, rows=10)

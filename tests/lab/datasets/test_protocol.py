@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from streamhash.errors import InputError
-from streamhash.lab.datasets import centre_unit, split, split_unseen
+from streamhash.lab.datasets import centre_unit, split, split_by_time, split_unseen
 
 relaxed = settings(deadline=None, max_examples=60)
 
@@ -44,6 +44,37 @@ def test_names_of_labels_change_nothing(y, how, seed):
         assert np.array_equal(again.queries, expected.queries)
         assert np.array_equal(again.database, expected.database)
         assert np.array_equal(again.stream, expected.stream)
+
+
+@relaxed
+@given(st.integers(2, 90), st.data(), st.integers(0, 9))
+def test_time_parts_the_rows_and_keeps_their_order(n, data, seed):
+    queries_from = data.draw(st.integers(1, n - 1))
+    stream = data.draw(st.none() | st.integers(1, queries_from))
+    parts = split_by_time(n, queries_from, stream=stream, random_state=seed)
+    assert parts.queries.tolist() == list(range(queries_from, n))
+    assert sorted(parts.database) == list(range(queries_from))
+    assert parts.stream.tolist() == list(range(stream or queries_from))
+    again = split_by_time(n, queries_from, stream=stream, random_state=seed)
+    assert np.array_equal(again.database, parts.database)
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        (
+            {"queries_from": 10},
+            "split_by_time: queries_from=10 must be a whole number from 1 to 9.",
+        ),
+        (
+            {"queries_from": 6, "stream": 7},
+            "split_by_time: stream=7 is more than the 6 rows of the database; ",
+        ),
+    ],
+)
+def test_time_refuses_what_leaves_nothing(choices, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        split_by_time(10, **choices)
 
 
 def unseen_half(how):

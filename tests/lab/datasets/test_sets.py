@@ -140,6 +140,25 @@ def test_missing_features_say_that_there_is_no_download(name, fetch):
         data.load_data(name, fetch=fetch)
 
 
+def test_missing_reuters_says_why_it_is_not_fetched(no_data):
+    with pytest.raises(MissingDataError) as caught:
+        data.load_data("reuters", fetch=True)
+    assert str(caught.value) == (
+        f"fetch: 'reuters' (reuters21578.npz) is not in {no_data}; it is distributed for research "
+        "use and never fetched: get the file and set STREAMHASH_DATA to its folder."
+    )
+
+
+def test_reuters_has_several_topics_a_row():
+    need_data("reuters")
+    reuters = data.load_data("reuters")
+    assert reuters.X.shape == (reuters.card.rows, reuters.card.features)
+    assert reuters.X.dtype == np.float32
+    assert reuters.y.shape == (reuters.card.rows, reuters.card.classes)
+    assert round(reuters.y.sum() / len(reuters.y), 2) == 1.24
+    assert reuters.y.any(axis=1).all()
+
+
 def test_an_unknown_name_lists_the_known():
     with pytest.raises(MissingDataError, match=r"'mnits' is neither a data set \(digits, mnist, "):
         data.load_data("mnits")
@@ -159,6 +178,8 @@ def test_available_looks_on_the_machine(no_data):
         "miniplaces-features": False,
         "places205": False,
         "places205-synthetic": True,
+        "reuters": False,
+        "long-tail": True,
         "synthetic": True,
     }
     (no_data / "cifar10_features").mkdir(parents=True)

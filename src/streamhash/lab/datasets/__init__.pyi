@@ -16,10 +16,12 @@ from .sets import (
     mean_row as mean_row,
     pieces as pieces,
     split as split,
+    split_by_time as split_by_time,
     split_unseen as split_unseen,
     unit_rows as unit_rows,
 )
 from .streams import (
+    LongTailStream as LongTailStream,
     PlacesLikeStream as PlacesLikeStream,
     SyntheticStream as SyntheticStream,
 )

@@ -29,6 +29,11 @@ class Card:
     where: str | None = None
     files: tuple[str, ...] = ()
     is_public: bool = False  # whether it can be downloaded
+    why_not_public: str = "has no public download"
+    label_column: str | None = (
+        None  # the array of labels in its file, if not one of the usual names
+    )
+    queries_from: int | None = None  # of a set in order of time: the row where its queries begin
 
     @property
     def here(self) -> bool:
@@ -96,7 +101,8 @@ def missing(place: str, name: str) -> MissingDataError:
     if CARDS[name].is_public:
         step = f"run streamhash data fetch {name}, or set STREAMHASH_DATA to a folder that has them"
     else:
-        step = "it has no public download: get the file and set STREAMHASH_DATA to its folder"
+        why = CARDS[name].why_not_public
+        step = f"it {why}: get the file and set STREAMHASH_DATA to its folder"
     return MissingDataError(f"{place}: {name!r} ({files}) is not in {looked}; {step}.")
 
 
@@ -114,7 +120,7 @@ def available() -> list[Card]:
 
     >>> [card.name for card in available()]
     ['digits', 'mnist', 'cifar10-features', 'cifar10-vgg16', 'miniplaces-features', 'places205',
-     'places205-synthetic', 'synthetic']
+     'places205-synthetic', 'reuters', 'long-tail', 'synthetic']
     """
     found = [(card, find_files(card)) for card in CARDS.values()]
     return [replace(card, where=str(paths[0].parent)) if paths else card for card, paths in found]

@@ -1,8 +1,8 @@
 """Data sets by name, people's own files by path, and the protocol of the field.
 
 The protocol says who asks, what is searched, and what is learned from: queries, database and stream
-are split by :func:`split` and :func:`split_unseen`; features are centred and scaled by
-:func:`centre_unit`; :func:`pieces` makes a stream of arrays.
+are split by :func:`split`, :func:`split_unseen` and :func:`split_by_time`; features are centred and
+scaled by :func:`centre_unit`; :func:`pieces` makes a stream of arrays.
 """
 
 import hashlib
@@ -23,13 +23,19 @@ from streamhash.files import open_table, read_table
 from streamhash.lab.datasets.cache import load_stored, store
 from streamhash.lab.datasets.cards import CARDS, Card, cache_folder, find_files, missing
 from streamhash.lab.datasets.mnist import fetch_mnist, read_mnist
-from streamhash.lab.datasets.streams import BLOCK_ROWS, PlacesLikeStream, SyntheticStream
+from streamhash.lab.datasets.streams import (
+    BLOCK_ROWS,
+    LongTailStream,
+    PlacesLikeStream,
+    SyntheticStream,
+)
 from streamhash.labels import check_labels
 from streamhash.parameters import Choice, Maybe, Number, Rule, Whole, check_parameters
 
-GENERATED: dict[str, SyntheticStream | PlacesLikeStream] = {
+GENERATED: dict[str, SyntheticStream | PlacesLikeStream | LongTailStream] = {
     "synthetic": SyntheticStream(random_state=0),
     "places205-synthetic": PlacesLikeStream(random_state=0),
+    "long-tail": LongTailStream(random_state=0),
 }
 IN_MEMORY_ROWS = 100_000  # of a made-up set that is drawn anew each time
 CHUNK_ROWS = 16 * BLOCK_ROWS  # in memory while a larger set is written into the cache
@@ -68,6 +74,8 @@ class DataSet:
     request : what ``load_data`` was asked for (``name``, ``labels``, ``column``, ``rows``); None if
         the arrays came from elsewhere. A set with a request travels to another process as the
         request alone, and is loaded there.
+    stream_labels : labels as a stream gives them, some of them wrong, shaped as y; None if they are
+        those in y. They are learned from, and y is judged by.
     """
 
     name: str
@@ -75,11 +83,12 @@ class DataSet:
     y: NDArray[Any] = field(repr=False)
     card: Card
     request: Request | None = field(default=None, repr=False)
+    stream_labels: NDArray[Any] | None = field(default=None, repr=False)
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         if self.request is not None:
             return _load_again, (self.request,)
-        return DataSet, (self.name, self.X, self.y, self.card)
+        return DataSet, (self.name, self.X, self.y, self.card, None, self.stream_labels)
 
 
 def load_data(
@@ -100,7 +109,7 @@ def load_data(
         are made or converted at their first use, into the cache, and memory-mapped.
     fetch : True downloads a public set that is missing
     labels, column : where a file's labels are
-    rows : only so many of the first rows of ``synthetic`` or ``places205-synthetic``; None = all
+    rows : only so many of the first rows of a set that is made up, as ``synthetic``; None = all
 
     >>> digits = load_data("digits")
     >>> digits.X.shape, digits.y.shape, digits.card.licence
@@ -120,7 +129,9 @@ def load_data(
             "them out."
         )
     X, y, card = _load_named(CARDS[name], fetch, rows)
-    return DataSet(name, X, y, card, Request(name, rows=rows))
+    made = GENERATED.get(name)
+    labels_given = made.labels(len(X)) if isinstance(made, LongTailStream) else None
+    return DataSet(name, X, y, card, Request(name, rows=rows), labels_given)
 
 
 @lru_cache(maxsize=1)  # a worker meets one set many times
@@ -182,9 +193,9 @@ def _read(path: Path, card: Card) -> Loaded:
             f"load_data: {path} is not the {card.name} file, its checksum is {found} instead of "
             f"{card.checksum}; copy it again, or load your own file by its path."
         )
-    X, y = read_table(path)
+    X, y = read_table(path, column=card.label_column)
     assert y is not None  # the checksum says that it is there
-    return X, y.astype(np.int64), card
+    return X, y if y.ndim == 2 else y.astype(np.int64), card
 
 
 def _checksum(path: Path) -> str:
@@ -389,6 +400,33 @@ def split_unseen(
     seen = [rows for c, (_, rows) in enumerate(classes) if c not in hidden]
     learned = rng.permutation(np.concatenate(seen))
     return Split(queries, database, _start(place, learned, stream, "the seen classes"))
+
+
+def split_by_time(
+    n: int, queries_from: int, *, stream: int | None = None, random_state: int | None = None
+) -> Split:
+    """Learn from the first rows of a set in order of time, search them, and ask with later ones.
+
+    Nothing is drawn but the order of the database, which decides ties.
+
+    Parameters
+    ----------
+    n : rows of the set
+    queries_from : the row where the queries begin; all before it are the database
+    stream : so many of the first rows are learned from, as they came; None = the whole database
+    random_state : whole number that fixes the draw; None = another one each time
+
+    >>> parts = split_by_time(10, 7, stream=3)
+    >>> parts.stream, parts.queries, sorted(parts.database.tolist())
+    (array([0, 1, 2]), array([7, 8, 9]), [0, 1, 2, 3, 4, 5, 6])
+    """
+    place = "split_by_time"
+    rules = {"queries_from": Whole(1, n - 1), "stream": Maybe(Whole(1))}
+    check_parameters(place, locals(), {**rules, "random_state": Maybe(Whole(0))})
+    earlier = np.arange(queries_from)
+    database = np.random.default_rng(random_state).permutation(earlier)
+    learned = _start(place, earlier, stream, "the database")
+    return Split(np.arange(queries_from, n), database, learned)
 
 
 def _labels(place: str, y: Any) -> NDArray[Any]:

@@ -294,3 +294,92 @@ class PlacesLikeStream(BlockStream):
         X *= spread * world.noise
         X += (1 - t) * world.centres[y, look] + t * world.centres[other, other_look]
         return X, y
+
+
+# The constants of LongTailStream.
+_ZIPF_CLASSES, _EMBEDDED = 50, 384
+_GROUPS = 10  # classes c, c + 10, c + 20 ... are alike
+_MODES = 3  # of one class
+_APART = (0.8, 0.6, 0.4)  # how far groups, classes and modes lie apart, in each feature
+_COMMON = 60  # directions of the noise that all rows share, and that drowns most of the signal
+_COMMON_NOISE, _OWN_NOISE = 2.5, 0.8
+
+
+class _LongTail(NamedTuple):
+    """What the random state fixes for all rows of a long tail."""
+
+    up_to_class: NDArray[np.float64]  # (50,) cumulated shares of the classes
+    centres: NDArray[np.float32]  # (50, 3, 384)
+    common: NDArray[np.float32]  # (60, 384) directions of the common noise
+
+
+@dataclass(frozen=True)
+class LongTailStream(BlockStream):
+    """An endless **synthetic** stream as shops and archives have it: few classes with many rows.
+
+    Class c of 50 has a share of the rows in proportion to 1 / (c + 1), so from 22 % to 0.4 %. The
+    classes lie in 10 groups of similar ones and have 3 modes each; noise along 60 directions, the
+    same for all, is stronger than what tells classes apart. Rows have 384 features and length 1.
+    Call it synthetic wherever you show results on it.
+
+    ``take`` and ``pieces`` give the true classes, which results are judged by; ``labels`` what the
+    stream says of the same rows, some of it wrong.
+
+    Parameters
+    ----------
+    wrong : share of the rows whose label is drawn at random from all classes
+    random_state : whole number that fixes the classes and all rows; None draws one
+
+    >>> stream = LongTailStream(random_state=0)
+    >>> X, y = stream.take(2000)
+    >>> X.shape, np.bincount(y)[:4], float((stream.labels(2000) != y).mean())
+    ((2000, 384), array([460, 212, 126, 120]), 0.051)
+    """
+
+    _: KW_ONLY
+    wrong: float = 0.05
+    random_state: int | None = None
+
+    def __post_init__(self) -> None:
+        self._check({"wrong": Number(at_least=0, at_most=1)})
+
+    @cached_property
+    def _world(self) -> _LongTail:
+        rng = self._rng(0)
+        share = 1 / np.arange(1, _ZIPF_CLASSES + 1)
+        of_group, of_class, of_mode = _APART
+        groups = rng.standard_normal((_GROUPS, 1, _EMBEDDED))[np.arange(_ZIPF_CLASSES) % _GROUPS]
+        centres = of_group * groups + of_class * rng.standard_normal((_ZIPF_CLASSES, 1, _EMBEDDED))
+        centres = centres + of_mode * rng.standard_normal((_ZIPF_CLASSES, _MODES, _EMBEDDED))
+        common = rng.standard_normal((_COMMON, _EMBEDDED)) * _COMMON_NOISE / np.sqrt(_COMMON)
+        return _LongTail(
+            np.cumsum(share / share.sum()), centres.astype(np.float32), common.astype(np.float32)
+        )
+
+    def _classes(self, block: int) -> NDArray[np.int64]:
+        # The last share is left out: rounding may keep the sum below 1.
+        shares = self._world.up_to_class[:-1]
+        return np.searchsorted(shares, self._rng(1, block).random(BLOCK_ROWS), side="right")
+
+    def draw(self, block: int) -> Piece:
+        """Draw one whole block of rows, with their true classes."""
+        world, y, rng = self._world, self._classes(block), self._rng(2, block)
+        X = rng.standard_normal((BLOCK_ROWS, _COMMON), dtype=np.float32) @ world.common
+        X += _OWN_NOISE * rng.standard_normal((BLOCK_ROWS, _EMBEDDED), dtype=np.float32)
+        X += world.centres[y, rng.integers(_MODES, size=BLOCK_ROWS)]
+        return X / np.linalg.norm(X, axis=1, keepdims=True), y
+
+    def labels(self, n: int, start: int = 0) -> NDArray[np.int64]:
+        """Return what the stream says of rows ``start`` to ``start + n``: (n,), some wrong."""
+        rules = {"n": Whole(0), "start": Whole(0)}
+        check_parameters(f"{type(self).__name__}.labels", locals(), rules)
+        first, last = start // BLOCK_ROWS, (start + n) // BLOCK_ROWS
+        said = np.concatenate([self._said(block) for block in range(first, last + 1)])
+        return said[start - first * BLOCK_ROWS :][:n]
+
+    def _said(self, block: int) -> NDArray[np.int64]:
+        rng = self._rng(3, block)
+        is_wrong = rng.random(BLOCK_ROWS) < self.wrong
+        return np.where(
+            is_wrong, rng.integers(_ZIPF_CLASSES, size=BLOCK_ROWS), self._classes(block)
+        )

@@ -18,7 +18,7 @@ from streamhash.lab import comparison as comparisons_module, rows as rows_module
 from streamhash.lab.comparison import Comparison, compare, compare_all
 from streamhash.lab.experiment import Experiment
 from streamhash.lab.report import figures as drawing, sentences, tables
-from streamhash.lab.rows import METRICS, Line, Row, by_group, latest, summarise
+from streamhash.lab.rows import METRICS, Line, Row, by_group, describe_stream, latest, summarise
 from streamhash.optional import import_optional
 
 if TYPE_CHECKING:
@@ -192,7 +192,8 @@ def _contest(line: Line) -> tuple[object, ...]:
     """
     row = line.rows[0]
     alone = id(line) if row["settings"] != "default" else None
-    return (line.data, line.n_bits, row["stream"], row["split"], row["checkpoints"], alone)
+    stream = (row["stream"], describe_stream(row), row["split"], row["checkpoints"])
+    return (line.data, line.n_bits, *stream, alone)
 
 
 def _records(report: Report) -> Iterator[dict[str, Any]]:
