@@ -28,6 +28,7 @@ from .features import (
     CenterScale as CenterScale,
     StreamPipeline as StreamPipeline,
 )
+from .fourier import FourierMap as FourierMap
 from .hashers import (
     BSODH as BSODH,
     FROSH as FROSH,

@@ -15,6 +15,7 @@ from streamhash import (
     SDOH,
     AnchorMap,
     CenterScale,
+    FourierMap,
     InputError,
     MIHash,
     OnlineHasher,
@@ -46,6 +47,10 @@ HASHERS = {
     ),
     "StreamPipeline": StreamPipeline(
         [CenterScale(scale="unit"), AnchorMap(40)], SDOH(n_bits=16, random_state=0)
+    ),
+    "StreamPipeline(Fourier)": StreamPipeline(
+        [CenterScale(scale="unit"), FourierMap(100, random_state=0)],
+        SDOH(n_bits=16, random_state=0),
     ),
 }
 RAW = "the published settings take the features as they are, as the authors' program does"

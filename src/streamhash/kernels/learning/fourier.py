@@ -1,6 +1,6 @@
 """Random Fourier features by Hadamard transforms: cosines of many frequencies, at p log p a block.
 
-Frequencies come in blocks of p, the power of two that holds a row of d features (8 or more). With
+Frequencies come in blocks of p, the power of two that holds a row of d features (32 or more). With
 H = Sylvester's matrix of order p divided by √p, and D₁, D₂, D₃ diagonals of random signs, H D₁ H D₂
 H D₃ is an orthogonal matrix that is hard to tell from a random rotation (Yu et al., "Orthogonal
 Random Features", NeurIPS 2016). Its rows, each stretched to the length of a Gaussian vector over
@@ -24,9 +24,11 @@ from streamhash.kernels.learning.hadamard import hadamard
 
 Floats = NDArray[np.float32]
 Signs = NDArray[np.int8]
-LANES = 16  # rows at a time
-NEAR = 256  # of the p numbers of these rows, so many stay in the first-level cache
-SMALLEST_BLOCK = 8  # what the last pass of the transform takes at once
+ROWS = 16  # rows at a time
+NEAR = 256  # of p numbers a row, so many stay in the first-level cache: 16 KB for all rows
+# With blocks of 8 the kernel of rows along an axis is off by up to .05, with 16 by .005, with 32 by
+# less than .002: three rounds of so few signs are no random rotation.
+SMALLEST_BLOCK = 32
 # sin 2πs = s (c₀ + c₁ s² + ... + c₄ s⁸) to 5e-8 for −1/4 ≤ s ≤ 1/4.
 SINE = tuple(map(np.float32, (6.283185, -41.341656, 81.601006, -76.54978, 39.536705)))
 
@@ -35,7 +37,7 @@ def block_size(d: int) -> int:
     """Return p, the power of two that holds d features.
 
     >>> block_size(1), block_size(784), block_size(1024)
-    (8, 1024, 1024)
+    (32, 1024, 1024)
     """
     return max(SMALLEST_BLOCK, 1 << (d - 1).bit_length())
 
@@ -69,18 +71,20 @@ def fourier_features(
     Compiled, in float32; ``out`` (n, ≥ first + m) is an array in C order, and the other columns
     stay as they are.
     """
-    p, m = signs.shape[2], len(lengths)
-    # Angles in whole turns: what lies beyond one is then taken off exactly. The root of p is that
-    # of three matrices H.
-    per_turn = 1 / (2 * math.pi)
-    turns = (lengths * (per_turn * p**-1.5)).astype(np.float32)
-    shifts = (phases * per_turn).astype(np.float32)
-    rows = np.require(U, np.float32, "CW")  # a read-only array would be compiled for once more
-    _fill(rows, signs.astype(np.float32), turns, shifts, math.sqrt(2 / m), out, first)
+    n_blocks, _, p = signs.shape
+    m = len(lengths)
+    # Angles in whole turns: what lies beyond one is then taken off exactly. The power of p stands
+    # for the three roots that the transforms leave out.
+    turns, shifts = np.zeros((2, n_blocks * p), np.float32)
+    turns[:m] = lengths * (p**-1.5 / (2 * math.pi))
+    shifts[:m] = phases / (2 * math.pi)
+    # An array that is read-only would be another type to the compiled loop.
+    rows = np.require(U, np.float32, ["C", "W"])
+    _fill(rows, signs.astype(np.float32), turns, shifts, m, math.sqrt(2 / m), out, first)
 
 
 @part
-def wave(turns: np.float32) -> np.float32:
+def wave(turns: Any) -> Any:
     """Return the cosine of an angle in whole turns, to 2e-7."""
     quarter = np.float32(0.25)
     s = quarter - abs(turns - np.rint(turns))  # cos 2πt = sin 2π(1/4 − |t|)
@@ -88,19 +92,12 @@ def wave(turns: np.float32) -> np.float32:
     return s * (SINE[0] + x * (SINE[1] + x * (SINE[2] + x * (SINE[3] + x * SINE[4]))))
 
 
-@kernel
-def cosines(turns: Floats, out: Floats) -> None:
-    """Fill out (n,) with the cosines of angles (n,) in whole turns, as the features have them."""
-    for i in range(len(turns)):
-        out[i] = wave(turns[i])
-
-
 @part
 def _pass_of_two(T: Any, start: int, half: int) -> None:
     """Replace two runs of ``half`` rows each by their sum and difference."""
-    size = half * LANES
-    a = T[start * LANES : start * LANES + size]
-    b = T[start * LANES + size : start * LANES + 2 * size]
+    size = half * ROWS
+    a = T[start * ROWS : start * ROWS + size]
+    b = T[start * ROWS + size : start * ROWS + 2 * size]
     for j in range(size):
         above, below = a[j], b[j]
         a[j] = above + below
@@ -110,7 +107,7 @@ def _pass_of_two(T: Any, start: int, half: int) -> None:
 @part
 def _pass_of_four(T: Any, start: int, quarter: int) -> None:
     """Transform four runs of ``quarter`` rows each: two steps in one pass through memory."""
-    size, at = quarter * LANES, start * LANES
+    size, at = quarter * ROWS, start * ROWS
     a, b = T[at : at + size], T[at + size : at + 2 * size]
     c, d = T[at + 2 * size : at + 3 * size], T[at + 3 * size : at + 4 * size]
     for j in range(size):
@@ -127,27 +124,27 @@ def _pass_of_eight(T: Any, start: int, weights: Any) -> None:
     """Transform eight rows that follow each other, then multiply each by its weight."""
     w0, w1, w2, w3 = weights[start], weights[start + 1], weights[start + 2], weights[start + 3]
     w4, w5, w6, w7 = weights[start + 4], weights[start + 5], weights[start + 6], weights[start + 7]
-    R = T[start * LANES : (start + 8) * LANES]
-    for j in range(LANES):
-        r0, r1, r2, r3 = R[j], R[j + LANES], R[j + 2 * LANES], R[j + 3 * LANES]
-        r4, r5, r6, r7 = R[j + 4 * LANES], R[j + 5 * LANES], R[j + 6 * LANES], R[j + 7 * LANES]
+    R = T[start * ROWS : (start + 8) * ROWS]
+    for j in range(ROWS):
+        r0, r1, r2, r3 = R[j], R[j + ROWS], R[j + 2 * ROWS], R[j + 3 * ROWS]
+        r4, r5, r6, r7 = R[j + 4 * ROWS], R[j + 5 * ROWS], R[j + 6 * ROWS], R[j + 7 * ROWS]
         r0, r1, r2, r3 = r0 + r1, r0 - r1, r2 + r3, r2 - r3
         r4, r5, r6, r7 = r4 + r5, r4 - r5, r6 + r7, r6 - r7
         r0, r1, r2, r3 = r0 + r2, r1 + r3, r0 - r2, r1 - r3
         r4, r5, r6, r7 = r4 + r6, r5 + r7, r4 - r6, r5 - r7
         R[j] = w0 * (r0 + r4)
-        R[j + LANES] = w1 * (r1 + r5)
-        R[j + 2 * LANES] = w2 * (r2 + r6)
-        R[j + 3 * LANES] = w3 * (r3 + r7)
-        R[j + 4 * LANES] = w4 * (r0 - r4)
-        R[j + 5 * LANES] = w5 * (r1 - r5)
-        R[j + 6 * LANES] = w6 * (r2 - r6)
-        R[j + 7 * LANES] = w7 * (r3 - r7)
+        R[j + ROWS] = w1 * (r1 + r5)
+        R[j + 2 * ROWS] = w2 * (r2 + r6)
+        R[j + 3 * ROWS] = w3 * (r3 + r7)
+        R[j + 4 * ROWS] = w4 * (r0 - r4)
+        R[j + 5 * ROWS] = w5 * (r1 - r5)
+        R[j + 6 * ROWS] = w6 * (r2 - r6)
+        R[j + 7 * ROWS] = w7 * (r3 - r7)
 
 
 @kernel
 def _transform(T: Any, weights: Any) -> None:
-    """Replace T (p · LANES,) by diag(weights) H_p T, nothing divided by √p.
+    """Replace T (p · ROWS,) by diag(weights) H_p T, nothing divided by √p.
 
     The steps of a Hadamard transform may be taken in any order: those over long distances come
     first, then all the others on a piece that stays in the cache.
@@ -156,8 +153,8 @@ def _transform(T: Any, weights: Any) -> None:
     size = p
     while size > NEAR:
         for start in range(0, p, size):
-            _pass_of_two(T, start, size // 2)
-        size //= 2
+            _pass_of_four(T, start, size // 4)
+        size //= 4
     for piece in range(0, p, size):
         run = size
         while run >= 32:
@@ -171,47 +168,60 @@ def _transform(T: Any, weights: Any) -> None:
             _pass_of_eight(T, start, weights)
 
 
+# The loops over eight rows below are unrolled first; only then are those over ROWS long enough
+# for LLVM to vectorise them.
+
+
+@part
+def _flip_eight(rows: Any, start: int, signs: Any, T: Any) -> None:
+    """Copy eight rows that follow each other into T, each with its sign."""
+    source = rows[start * ROWS : (start + 8) * ROWS]
+    target = T[start * ROWS : (start + 8) * ROWS]
+    own = signs[start : start + 8]
+    for j in range(ROWS):
+        for i in range(8):
+            target[i * ROWS + j] = own[i] * source[i * ROWS + j]
+
+
+@part
+def _wave_eight(T: Any, start: int, shifts: Any, height: Any) -> None:
+    """Turn eight rows of angles that follow each other into features."""
+    R = T[start * ROWS : (start + 8) * ROWS]
+    own = shifts[start : start + 8]
+    for j in range(ROWS):
+        for i in range(8):
+            R[i * ROWS + j] = height * wave(R[i * ROWS + j] + own[i])
+
+
 @kernel
 def _fill(
-    U: Any, signs: Any, turns: Any, shifts: Any, amplitude: float, out: Any, first: int
+    U: Any, signs: Any, turns: Any, shifts: Any, m: int, amplitude: float, out: Any, first: int
 ) -> None:
     n, d = U.shape
     n_blocks, _, p = signs.shape
-    m = len(turns)
     height = np.float32(amplitude)
-    rows = np.zeros(p * LANES, np.float32)  # rows of U, side by side
-    T = np.empty(p * LANES, np.float32)
-    scales = np.zeros(p, np.float32)
-    chunk = np.empty(8 * LANES, np.float32)
-    for top in range(0, n, LANES):
-        filled = min(LANES, n - top)
-        if filled < LANES:
+    rows = np.zeros(p * ROWS, np.float32)  # (p, ROWS): rows of U side by side
+    T = np.empty(p * ROWS, np.float32)
+    for top in range(0, n, ROWS):
+        filled = min(ROWS, n - top)
+        if filled < ROWS:
             rows[:] = 0
         for r in range(filled):
             row = U[top + r]
             for i in range(d):
-                rows[i * LANES + r] = row[i]
+                rows[i * ROWS + r] = row[i]
         for block in range(n_blocks):
-            D = signs[block]
-            for i in range(p):
-                sign = D[2, i]
-                source, target = rows[i * LANES : (i + 1) * LANES], T[i * LANES : (i + 1) * LANES]
-                for j in range(LANES):
-                    target[j] = sign * source[j]
-            _transform(T, D[1])
-            _transform(T, D[0])
+            here = slice(block * p, (block + 1) * p)
+            for i in range(0, p, 8):
+                _flip_eight(rows, i, signs[block, 2], T)
+            _transform(T, signs[block, 1])
+            _transform(T, signs[block, 0])
+            _transform(T, turns[here])
             n_here = min(p, m - block * p)
-            scales[:n_here] = turns[block * p : block * p + n_here]
-            _transform(T, scales)
-            for i in range(0, n_here, 8):
-                width = min(8, n_here - i)
-                for k in range(width):
-                    shift = shifts[block * p + i + k]
-                    source = T[(i + k) * LANES : (i + k + 1) * LANES]
-                    target = chunk[k * LANES : (k + 1) * LANES]
-                    for j in range(LANES):
-                        target[j] = height * wave(source[j] + shift)
-                column = first + block * p + i
+            for start in range(0, n_here, 8):
+                _wave_eight(T, start, shifts[here], height)
+                column, width = first + block * p + start, min(8, n_here - start)
                 for r in range(filled):
-                    for k in range(width):
-                        out[top + r, column + k] = chunk[k * LANES + r]
+                    target = out[top + r, column : column + width]
+                    for i in range(width):
+                        target[i] = T[(start + i) * ROWS + r]
