@@ -11,6 +11,7 @@ from streamhash.kernels.learning.fourier import (
     ROWS,
     block_size,
     fourier_features,
+    plain_angles,
     plain_fourier_features,
     wave,
 )
@@ -60,6 +61,7 @@ def test_frequencies_are_those_of_dense_orthogonal_matrices(d):
     for Q in rotations:
         np.testing.assert_allclose(Q @ Q.T, np.eye(p), atol=1e-12)
     W = lengths[:, None] * np.concatenate(rotations)[:m, :d]  # (m, d)
+    np.testing.assert_allclose(plain_angles(np.eye(d), signs, lengths), W.T, atol=1e-12)
     expected = math.sqrt(2 / m) * np.cos(U @ W.T + phases)
     np.testing.assert_allclose(
         plain_fourier_features(U, signs, lengths, phases), expected, atol=1e-12

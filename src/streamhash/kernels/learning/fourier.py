@@ -8,9 +8,9 @@ the bandwidth h, are frequencies ω with
 
     E[2 cos(ωᵀx + b) cos(ωᵀy + b)] ≈ exp(−‖x − y‖² / 2h²)        for phases b of any angle alike.
 
-The compiled loop takes a few rows at a time, one beside the other, so that every step of the
-transform is one addition of contiguous numbers and a row's features do not depend on its
-neighbours.
+The compiled loop takes ROWS rows at a time, one beside the other: T (p, ROWS) holds their first
+coordinates, then their second ones, and so on. So every step of the transform adds contiguous
+numbers, and a row's features do not depend on its neighbours.
 """
 
 import math
@@ -42,13 +42,10 @@ def block_size(d: int) -> int:
     return max(SMALLEST_BLOCK, 1 << (d - 1).bit_length())
 
 
-def plain_fourier_features(
-    U: NDArray[Any], signs: Signs, lengths: Floats, phases: Floats
-) -> NDArray[np.float64]:
-    """Return √(2/m) cos(ωᵀu + b) (n, m) of rows U (n, d) in float64: the slow twin.
+def plain_angles(U: NDArray[Any], signs: Signs, lengths: Floats) -> NDArray[np.float64]:
+    """Return ωᵀu (n, m) of rows U (n, d) in float64; of the identity, the matrix of frequencies.
 
-    ``signs`` (⌈m/p⌉, 3, p) are D₁, D₂ and D₃ of each block, ``lengths`` (m,) those of the
-    frequencies, ``phases`` (m,) the b.
+    ``signs`` (⌈m/p⌉, 3, p) are D₁, D₂ and D₃ of each block, ``lengths`` (m,) those of the ω.
     """
     p, m = signs.shape[2], len(lengths)
     blocks = []
@@ -58,8 +55,16 @@ def plain_fourier_features(
         for diagonal in D[::-1]:
             Z = hadamard(diagonal[:, None] * Z) / math.sqrt(p)
         blocks.append(Z.T)
-    Z = np.concatenate(blocks, axis=1)[:, :m]
-    features: NDArray[np.float64] = math.sqrt(2 / m) * np.cos(lengths * Z + phases)
+    angles: NDArray[np.float64] = np.concatenate(blocks, axis=1)[:, :m] * lengths
+    return angles
+
+
+def plain_fourier_features(
+    U: NDArray[Any], signs: Signs, lengths: Floats, phases: Floats
+) -> NDArray[np.float64]:
+    """Return √(2/m) cos(ωᵀu + b) (n, m) for phases b (m,), in float64: the slow twin."""
+    angles = plain_angles(U, signs, lengths)
+    features: NDArray[np.float64] = math.sqrt(2 / len(phases)) * np.cos(angles + phases)
     return features
 
 
@@ -94,7 +99,7 @@ def wave(turns: Any) -> Any:
 
 @part
 def _pass_of_two(T: Any, start: int, half: int) -> None:
-    """Replace two runs of ``half`` rows each by their sum and difference."""
+    """Replace two runs of ``half`` coordinates each by their sum and difference."""
     size = half * ROWS
     a = T[start * ROWS : start * ROWS + size]
     b = T[start * ROWS + size : start * ROWS + 2 * size]
@@ -106,7 +111,7 @@ def _pass_of_two(T: Any, start: int, half: int) -> None:
 
 @part
 def _pass_of_four(T: Any, start: int, quarter: int) -> None:
-    """Transform four runs of ``quarter`` rows each: two steps in one pass through memory."""
+    """Transform four runs of ``quarter`` coordinates each: two steps in one pass through memory."""
     size, at = quarter * ROWS, start * ROWS
     a, b = T[at : at + size], T[at + size : at + 2 * size]
     c, d = T[at + 2 * size : at + 3 * size], T[at + 3 * size : at + 4 * size]
@@ -121,7 +126,7 @@ def _pass_of_four(T: Any, start: int, quarter: int) -> None:
 
 @part
 def _pass_of_eight(T: Any, start: int, weights: Any) -> None:
-    """Transform eight rows that follow each other, then multiply each by its weight."""
+    """Transform eight coordinates that follow each other, and multiply each by its weight."""
     w0, w1, w2, w3 = weights[start], weights[start + 1], weights[start + 2], weights[start + 3]
     w4, w5, w6, w7 = weights[start + 4], weights[start + 5], weights[start + 6], weights[start + 7]
     R = T[start * ROWS : (start + 8) * ROWS]
@@ -168,13 +173,13 @@ def _transform(T: Any, weights: Any) -> None:
             _pass_of_eight(T, start, weights)
 
 
-# The loops over eight rows below are unrolled first; only then are those over ROWS long enough
-# for LLVM to vectorise them.
+# The loops over eight coordinates below are unrolled first, which makes the bodies of those over
+# ROWS long enough for LLVM to vectorise them instead of unrolling them too.
 
 
 @part
 def _flip_eight(rows: Any, start: int, signs: Any, T: Any) -> None:
-    """Copy eight rows that follow each other into T, each with its sign."""
+    """Copy eight coordinates into T, each with its sign."""
     source = rows[start * ROWS : (start + 8) * ROWS]
     target = T[start * ROWS : (start + 8) * ROWS]
     own = signs[start : start + 8]
@@ -185,7 +190,7 @@ def _flip_eight(rows: Any, start: int, signs: Any, T: Any) -> None:
 
 @part
 def _wave_eight(T: Any, start: int, shifts: Any, height: Any) -> None:
-    """Turn eight rows of angles that follow each other into features."""
+    """Turn eight angles of every row into features."""
     R = T[start * ROWS : (start + 8) * ROWS]
     own = shifts[start : start + 8]
     for j in range(ROWS):
