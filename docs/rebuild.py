@@ -6,8 +6,8 @@
 A document holds a table between ``<!-- table: NAME -->`` and ``<!-- end -->``. Names: those of
 ``TABLES``, METHOD-mnist for a method beside the paper, experiment-NAME or experiment-NAME-SETTINGS
 (-first for the first metric alone) for an experiment of the paper, verdict-NAME for whether its
-claims hold, and benchmark-NAME for what a benchmark printed. The options in ``cli.md`` are those
-that the verbs have.
+claims hold, orders-DATA for all methods in all orders of a stream, and benchmark-NAME for what a
+benchmark printed. The options in ``cli.md`` are those that the verbs have.
 """
 
 import re
@@ -18,6 +18,7 @@ from pathlib import Path
 
 from live_tables import alarm_table, draw_drift, drift_table, million_table
 from option_tables import with_options
+from order_tables import draw_sorted, order_table, sorted_figure
 from streamhash.hashers import METHODS
 from streamhash.lab import (
     Comparison,
@@ -38,7 +39,8 @@ PAPER = read_experiment("mnist-table")
 BITS = PAPER.bits
 HEAD = [f"{k} bits" for k in BITS]
 KERNEL = "default n_anchors=1000"
-USUAL = ("all", 20_000)  # split and stream: the scenes have a longer one in the paper's table
+# Split and stream: the scenes have a longer one in the paper's table.
+USUAL = {"split": "all", "stream": 20_000, "order": "shuffled", "label_noise": 0.0}
 ByBits = dict[int, Line]
 
 
@@ -48,7 +50,7 @@ def lines(data: str) -> dict[str, dict[str, ByBits]]:
     found: dict[str, dict[str, ByBits]] = {}
     for line in summarise(read_rows(ROOT / "results" / data / "rows.jsonl")):
         row = line.rows[0]
-        if (row["split"], row["stream"]) != USUAL:
+        if not USUAL.items() <= row.items():
             continue
         changes = [f"{name}={value}" for name, value in row["changes"].items()]
         settings = " ".join([row["settings"], *changes])
@@ -243,6 +245,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "live-drift": drift_table,
     "live-million": million_table,
     "live-alarms": alarm_table,
+    "sorted-stream": sorted_figure,
 }
 
 
@@ -254,6 +257,8 @@ def table(name: str) -> str:
         return experiment_table(name.removeprefix("experiment-"))
     if name.startswith("verdict-"):
         return verdict(name.removeprefix("verdict-"))
+    if name.startswith("orders-"):
+        return order_table(name.removeprefix("orders-"))
     if name.startswith("benchmark-"):
         return benchmark(name.removeprefix("benchmark-").replace("-", "_"))
     return beside_the_paper(name.removesuffix("-mnist"))
@@ -274,6 +279,8 @@ def draw() -> None:
     wanted = [found["sdoh"][KERNEL], *(found[name]["default"] for name in METHODS if name in found)]
     save_png(draw_curves([by_bits[32] for by_bits in wanted]), folder / "mnist-defaults.png")
     save_png(draw_drift(), folder / "live-drift.png", dpi=110)
+    if (along_classes := draw_sorted()) is not None:
+        save_png(along_classes, folder / "sorted-stream.png", dpi=110)
     for name in FIGURES:
         picture = draw_comparison(comparison(name), "published")
         assert picture is not None

@@ -24,3 +24,11 @@ def test_what_is_written_is_read_again(tmp_path, ending, labels):
 def test_other_endings_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"pass a name that ends in \.jsonl, \.csv or \.npz"):
         write_table(tmp_path / "items.txt", np.eye(2), np.arange(2))
+
+
+def test_several_labels_a_row_go_into_npz_only(tmp_path):
+    X, Y = np.float32([[1, 2], [3, 4]]), np.uint8([[1, 0, 1], [0, 1, 0]])
+    write_table(tmp_path / "items.npz", X, Y)
+    np.testing.assert_array_equal(read_table(tmp_path / "items.npz")[1], Y)
+    with pytest.raises(InputError, match=r"several labels a row; pass a name that ends in \.npz"):
+        write_table(tmp_path / "items.csv", X, Y)

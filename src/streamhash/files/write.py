@@ -27,6 +27,11 @@ def write_table(path: str | PathLike[str], X: NDArray[Any], y: NDArray[Any]) -> 
     ending = Path(path).suffix
     if ending not in (".jsonl", ".csv", ".npz"):
         raise InputError(f"write_table: {path}: pass a name that ends in .jsonl, .csv or .npz.")
+    if y.ndim > 1 and ending != ".npz":
+        raise InputError(
+            f"write_table: {path}: y has shape {y.shape}, several labels a row; pass a name that "
+            "ends in .npz."
+        )
     rows = enumerate(zip(X, y.tolist(), strict=True))
     with whole_file(path) as temporary:
         if ending == ".npz":

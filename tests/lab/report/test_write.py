@@ -179,3 +179,12 @@ def test_missing_jinja2_is_one_clear_error():
         "MissingPartError: a report needs jinja2, which is not installed; "
         'run pip install "streamhash[plots]".'
     )
+
+
+def test_rows_with_classes_get_their_figure(tmp_path):
+    choices = {"stream": 400, "checkpoints": 3, "order": "sorted", "curve_by_class": True}
+    rows = [run_cell("sdoh", "digits", 16, seed, **choices) for seed in (0, 1)]
+    page = write_report(rows, tmp_path, command="streamhash bench").read_text(encoding="utf-8")
+    assert (tmp_path / "classes-digits-16.png").exists()
+    assert "Each class along the stream" in page
+    assert "SDOH (sorted)" in page

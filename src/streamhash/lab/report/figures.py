@@ -27,7 +27,7 @@ from streamhash.lab.report.sentences import (
     describe_precision,
     join,
 )
-from streamhash.lab.rows import METRICS, Line, method_name
+from streamhash.lab.rows import METRICS, Line, Row, method_name
 from streamhash.optional import import_optional
 
 if TYPE_CHECKING:
@@ -150,6 +150,57 @@ def draw_distances(lines: Sequence[Line]) -> "Figure":
     first: Axes = grid.flat[0]
     first.legend(frameon=False, loc="upper right", handlelength=1.2, reverse=True, labelcolor=INK)
     return figure
+
+
+def draw_class_curves(lines: Sequence[Line]) -> "Figure":
+    """Draw the quality of each class along the stream, side by side for each line.
+
+    A thin line is one class with the first seed, from its first row on, and the dot on it where it
+    stopped coming. The thick line is the mean over all classes that have come, and all seeds.
+    """
+    n_columns = min(len(lines), 3)
+    n_rows = -(-len(lines) // n_columns)
+    figure = new_figure(max(5.4, 3.6 * n_columns), 3.3 * n_rows)
+    grid = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
+    for axes, line in zip(grid.flat, lines, strict=False):
+        _draw_classes(axes, line)
+    for axes in grid.flat[len(lines) :]:
+        axes.remove()
+    for axes in grid[:, 0]:
+        axes.set_ylabel(METRICS[lines[0].rows[0]["curve_metric"]][0])
+        axes.set_ylim(0, 1)
+    return figure
+
+
+def _draw_classes(axes: "Axes", line: Line) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    colour = METHOD_STYLES.get(line.method, UNKNOWN)[0]
+    row = line.rows[0]
+    x = np.array([at["instances"] for at in row["curve"]])
+    found = row["class_curve"]
+    for values, last in zip(found["values"], found["last"], strict=True):
+        heights = np.array(values, float)  # null is NaN, which is not drawn
+        axes.plot(x, heights, color=colour, linewidth=0.8, alpha=0.5)
+        ended = np.flatnonzero(x >= (last or np.inf))[:1]
+        axes.plot(x[ended], heights[ended], color=colour, marker=".", markersize=5, linestyle="")
+    means = [_mean_of_classes(row) for row in line.rows]
+    axes.plot(x, np.mean(means, axis=0), color=INK, linewidth=2.6)
+    axes.set_title(line.label, loc="left", fontsize=10, color=INK)
+    axes.tick_params(labelbottom=True)  # also where a panel below was left out
+    axes.set(xlabel="instances seen", xlim=(0, None))
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    tidy(axes)
+
+
+def _mean_of_classes(row: Row) -> NDArray[np.float64]:
+    """Return the mean over the classes that have come, at each look."""
+    values = np.array(row["class_curve"]["values"], float)  # (C, looks)
+    came = ~np.isnan(values)
+    total = np.where(came, values, 0).sum(axis=0)
+    mean: NDArray[np.float64] = total / np.maximum(came.sum(axis=0), 1)  # one has come in any case
+    return mean
 
 
 def new_figure(width: float, height: float) -> "Figure":

@@ -38,6 +38,10 @@ OURS = {
     "results.csv": ",".join(CSV_FIELDS) + "\n",
 }
 TINT_STEPS = (0.02, 0.05, 0.1)  # differences from the paper at which the tint grows
+CLASSES_TITLE = "Each class along the stream"
+CLASSES_SENTENCE = """\
+Thin: the queries of one class, from its first row on, with a dot where it stopped coming (first \
+seed). Thick: the mean over the classes that have come, and over the seeds."""
 ONE_PANEL_INCHES = 8.0  # a wider figure takes the whole page
 LATEX_SIGNS = {
     **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
@@ -276,6 +280,9 @@ def _draw(report: Report, folder: Path) -> dict[str, list[Any]]:
         for kind, (title, draw, describe) in drawing.GROUP_FIGURES.items():
             name = tables.group_name(lines)
             add(name, f"{kind}-{name}", title, describe(lines), draw(lines))
+        if by_class := [line for line in lines if "class_curve" in line.rows[0]]:
+            figure = drawing.draw_class_curves(by_class)
+            add(name, f"classes-{name}", CLASSES_TITLE, CLASSES_SENTENCE, figure)
     return found
 
 

@@ -1,0 +1,112 @@
+"""The tables and the figure of ``results.md`` on orders of the stream, from results/orders."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from streamhash.hashers import METHODS
+from streamhash.lab import ORDERS, Line, read_rows, summarise
+from streamhash.lab.comparison import brief
+from streamhash.lab.report.figures import draw_class_curves
+from streamhash.lab.rows import LATER
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_sorted", "order_table", "sorted_figure"]
+
+FOLDER = Path(__file__).parents[1] / "results" / "orders"
+CURVES = "curves"  # the folder of the figure's rows
+BITS = 32
+OWN = "sdoh"  # shown with its default settings as well as with tuned ones
+PICTURE = "![mAP of each class along a sorted stream](figures/sorted-stream.png)"
+NOTHING = "No rows yet; [results/README.md](../results/README.md) has the commands."
+
+Column = tuple[str, float]  # order, and share of wrong labels
+ByColumn = dict[Column, Line]
+
+
+def order_table(data: str, folder: Path = FOLDER) -> str:
+    """All methods, each in all orders of one data set: mAP, mean of the seeds, the best bold."""
+    found = _by_method(data, folder)
+    if not found:
+        return NOTHING
+    lines = [line for by_column in found.values() for line in by_column.values()]
+    there = {column for by_column in found.values() for column in by_column}
+    columns = sorted(there, key=lambda column: (column[1], [*ORDERS].index(column[0])))
+    best = {
+        column: max(_value(by_column, column) for by_column in found.values()) for column in columns
+    }
+    head = [f"{data}, mAP, {BITS} bits", "settings", *map(_title, columns)]
+    rows = [head, ["---", "---"] + ["---:"] * len(columns)]
+    for (method, settings), by_column in found.items():
+        cells = []
+        for column in columns:
+            value = _value(by_column, column)
+            text = brief(value) if value >= 0 else "–"
+            cells.append(f"**{text}**" if value == best[column] else text)
+        rows.append([METHODS[method].__name__, settings, *cells])
+    table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return f"{table}\n\n{_sizes(lines)}"
+
+
+def _by_method(data: str, folder: Path) -> dict[tuple[str, str], ByColumn]:
+    """Lines by method and settings, then by column: tuned settings where there are some."""
+    found: dict[tuple[str, str], ByColumn] = {}
+    for line in summarise(read_rows(folder / data / "rows.jsonl")):
+        row = line.rows[0]
+        if row["method"] in METHODS and (line.n_bits, row["split"], row["changes"]) == (
+            *(BITS, LATER["split"]),
+            {},
+        ):
+            by_column = found.setdefault((row["method"], row["settings"]), {})
+            by_column[row["order"], row["label_noise"]] = line
+    return {
+        (method, settings): found[method, settings]
+        for method in METHODS
+        for settings in ("default", "tuned")
+        if (method, settings) in found
+        and (settings == "tuned" or method == OWN or (method, "tuned") not in found)
+    }
+
+
+def _value(by_column: ByColumn, column: Column) -> float:
+    """The mean, rounded as it is shown; -1 where nothing was measured."""
+    mean = by_column[column].mean("map") if column in by_column else None
+    return -1.0 if mean is None else round(mean, 3)
+
+
+def _title(column: Column) -> str:
+    order, noise = column
+    wrong = f"{100 * noise:g} % wrong labels"
+    if not noise:
+        return order
+    return wrong if order in ("shuffled", "natural") else f"{order}, {wrong}"
+
+
+def _sizes(lines: list[Line]) -> str:
+    """Say what was asked, searched and learned, and how often."""
+    row = lines[0].rows[0]
+    counts = sorted({len(line.rows) for line in lines})
+    seeds = f"{counts[0]} to {counts[-1]} seeds" if len(counts) > 1 else f"{counts[0]} seeds"
+    if counts == [1]:
+        seeds = "one seed"
+    return (
+        f"{row['queries']:,} queries, {row['database']:,} items, a stream of {row['stream']:,}; "
+        f"mean of {seeds}."
+    )
+
+
+def _curves(folder: Path) -> list[Line]:
+    rows = read_rows(folder / CURVES / "rows.jsonl")
+    return [line for line in summarise(rows) if "class_curve" in line.rows[0]]
+
+
+def sorted_figure(folder: Path = FOLDER) -> str:
+    """The place of the figure in the page, if there are rows for it."""
+    return PICTURE if _curves(folder) else NOTHING
+
+
+def draw_sorted(folder: Path = FOLDER) -> "Figure | None":
+    """Draw the quality of each class along a sorted stream; None if there are no rows."""
+    found = _curves(folder)
+    return draw_class_curves(found) if found else None

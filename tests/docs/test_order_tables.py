@@ -1,0 +1,88 @@
+"""The tables and the figure on orders of the stream, from rows of a small run."""
+
+import re
+
+import pytest
+
+from pages import ROOT
+from streamhash.lab import bench
+
+SMALL = {"n_bits": 32, "stream": 300, "jobs": 1}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("orders")
+    out = {"out": folder / "digits", "checkpoints": 1, "seeds": 2, **SMALL}
+    bench(["pcah", "sdoh", "lsh"], "digits", order=["shuffled", "sorted"], **out)
+    bench("lsh", "digits", label_noise=0.2, **out)
+    bench("sdoh", "digits", changes={"batch_size": 50}, **out)
+    along = {"out": folder / "curves", "checkpoints": 4, "order": "sorted", **SMALL}
+    for changes in ({}, {"batch_size": 50}):
+        bench("sdoh", "digits", changes=changes, curve_by_class=True, **along)
+    bench("lsh", "digits", **along)  # without its classes
+    return folder
+
+
+@pytest.fixture
+def order_tables(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import order_tables
+
+    return order_tables
+
+
+def test_the_table_has_a_line_for_each_method_and_a_column_for_each_order(order_tables, folder):
+    head, rule, *lines = order_tables.order_table("digits", folder).split("\n\n")[0].splitlines()
+    assert head == ("| digits, mAP, 32 bits | settings | shuffled | sorted | 20 % wrong labels |")
+    assert rule == "| --- | --- | ---: | ---: | ---: |"
+    cells = [line.strip("| ").split(" | ") for line in lines]
+    assert [row[:2] for row in cells] == [
+        ["SDOH", "default"],
+        ["PCAH", "default"],
+        ["LSH", "default"],
+    ]
+    assert [row[4] for row in cells[:2]] == ["–", "–"]
+    for column in (2, 3):
+        values = [float(row[column].strip("*")) for row in cells]
+        bold = [row[column].startswith("**") for row in cells]
+        assert bold == [value == max(values) for value in values]
+    assert cells[2][2] == cells[2][3] == re.sub(r"\*", "", cells[2][4])  # LSH learns no order
+
+
+def test_the_table_says_what_was_measured(order_tables, folder):
+    sizes = order_tables.order_table("digits", folder).split("\n\n")[1]
+    assert sizes == "300 queries, 1,497 items, a stream of 300; mean of 2 seeds."
+
+
+def test_tuned_settings_stand_in_for_default_ones_but_for_our_own(order_tables, folder, tmp_path):
+    (tmp_path / "digits").mkdir()
+    text = (folder / "digits" / "rows.jsonl").read_text()
+    tuned = text.replace('"settings": "default"', '"settings": "tuned"')
+    (tmp_path / "digits" / "rows.jsonl").write_text(text + tuned)
+    lines = order_tables.order_table("digits", tmp_path).splitlines()[2:]
+    assert [line.split(" | ")[:2] for line in lines[:4]] == [
+        ["| SDOH", "default"],
+        ["| SDOH", "tuned"],
+        ["| PCAH", "tuned"],
+        ["| LSH", "tuned"],
+    ]
+
+
+def test_the_figure_has_a_panel_for_each_line_and_a_line_for_each_class(order_tables, folder):
+    pytest.importorskip("matplotlib")
+    assert order_tables.sorted_figure(folder).endswith("(figures/sorted-stream.png)")
+    figure = order_tables.draw_sorted(folder)
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles == ["SDOH (sorted)", "SDOH batch_size=50 (sorted)"]
+    for axes in figure.axes:
+        widths = [line.get_linewidth() for line in axes.lines if line.get_linestyle() != "None"]
+        assert sorted(widths) == [0.8] * 10 + [2.6]
+        dots = [line for line in axes.lines if line.get_linestyle() == "None"]
+        assert len(dots) == 10
+
+
+def test_without_rows_the_page_says_so(order_tables, tmp_path):
+    assert order_tables.order_table("mnist", tmp_path) == order_tables.NOTHING
+    assert order_tables.sorted_figure(tmp_path) == order_tables.NOTHING
+    assert order_tables.draw_sorted(tmp_path) is None
