@@ -20,9 +20,9 @@ class FourierMap(StreamPart):
     models with the same seed.
 
     Frequencies are products of Hadamard matrices and random signs, orthogonal within a block (Yu et
-    al. 2016): a row costs m log d additions and m cosines, where a dense product takes m d
-    multiplications, and the state is 3 bytes and two numbers a frequency. A call takes rows by
-    sixteens, so a single row costs as much as sixteen.
+    al. 2016): a row costs some 3 m log₂ d additions and m cosines, where a dense product takes m d
+    multiplications; and the state is 3 bytes and two numbers a frequency. A call takes rows by
+    sixteens, and a single row takes half as long as sixteen.
 
     Rows should be of about unit length, as ``CenterScale(scale="unit")`` makes them: the bandwidth
     is measured against that, and float32 holds angles of some hundreds of turns well.
