@@ -1,11 +1,11 @@
-"""Encoding with Fourier features: by structured transforms, by a dense product, and without any.
+"""Encoding with random features: by structured transforms, by a dense product, and without any.
 
     python benchmarks/encoding.py
 
-One thread, all in one run, interleaved; read the ratios. *Linear*: X W. *Structured*: the rows and
-2,048 cosines beside them by FourierMap, times W. *Dense*: the same with the frequencies as a matrix
-and NumPy's cosine. The second table goes the whole way, from rows to packed codes, as a model does:
-centred, brought to unit length, mapped, projected, packed.
+One thread, all in one run, interleaved; read the ratios. *Linear*: X W. *Absolute* and *fourier*:
+the 3,072 features of RandomFeatures, times W. *Dense*: the absolute ones with the directions as a
+matrix. The second table goes the whole way, from rows to packed codes, as a model does: centred,
+brought to unit length, mapped, projected, packed.
 """
 
 import time
@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 
 from _machine import describe_machine
-from streamhash import LSH, CenterScale, FourierMap, StreamPipeline, set_threads
+from streamhash import LSH, CenterScale, RandomFeatures, StreamPipeline, set_threads
 from streamhash.base import ROWS_PER_BLOCK
-from streamhash.kernels.learning.fourier import plain_angles
+from streamhash.kernels.learning.random_projections import plain_linear_features
 from streamhash.threads import single_threaded_blas
 
-N, FEATURES, BITS = 2 * ROWS_PER_BLOCK, 2048, 32
+N, BITS = 2 * ROWS_PER_BLOCK, 32
+FEATURES = RandomFeatures().n_features
+KINDS = ("absolute", "fourier")
 DIMENSIONS = (128, 784, 4096)
 ROUNDS = 7
 
@@ -52,67 +54,76 @@ def project(features: Callable[[Any], Any], X: Any, W: Any) -> None:
         features(X[start : start + ROWS_PER_BLOCK]) @ W
 
 
-def dense_features(X: Any, frequencies: Any, phases: Any) -> Any:
-    n, d = X.shape
-    features = np.empty((n, d + FEATURES), np.float32)
-    features[:, :d] = X
-    cosines = features[:, d:]
-    np.matmul(X, frequencies, out=cosines)
-    cosines += phases
-    np.cos(cosines, out=cosines)
-    cosines *= np.float32((2 / FEATURES) ** 0.5)
+def dense_matrix(part: RandomFeatures, d: int) -> Any:
+    """All directions of the map as one matrix (d, FEATURES), the linear ones first."""
+    rows = np.eye(d)
+    linear = min(d, FEATURES // 3)
+    m = FEATURES - linear
+    if linear == d:
+        halves = [rows, plain_linear_features(rows, part.signs_, m)]
+    else:
+        halves = [
+            plain_linear_features(rows, part.signs_[:1], linear),
+            plain_linear_features(rows, part.signs_[1:], m),
+        ]
+    return np.concatenate(halves, axis=1).astype(np.float32)
+
+
+def dense_features(X: Any, matrix: Any) -> Any:
+    features = X @ matrix
+    nonlinear = features[:, min(X.shape[1], FEATURES // 3) :]
+    np.abs(nonlinear, out=nonlinear)
     return features
 
 
 def projections() -> None:
     print(
-        f"\n{N} rows of d features, m = {FEATURES}, to {BITS} projections: rows a CPU second,"
-        f"\nbest of {ROUNDS}; how many times the linear map's time, and how many times faster than"
-        " dense; largest\ndifference of a feature"
+        f"\n{N} rows of d features, mapped to {FEATURES} or not, to {BITS} projections: rows a CPU"
+        f"\nsecond, best of {ROUNDS}; how many times the linear map's time absolute features take,"
+        "\nhow many times faster they are than dense; largest difference of a feature"
     )
     print(
-        f"{'d':>5} {'linear':>9} {'structured':>11} {'µs a row':>9} {'dense':>8}"
+        f"{'d':>5} {'linear':>9} {'absolute':>9} {'fourier':>8} {'dense':>7}"
         f" {'linear x':>9} {'dense x':>8} {'difference':>11}"
     )
     for d in DIMENSIONS:
         X = unit_rows(d)
         random = np.random.default_rng(1)
         V = random.standard_normal((d, BITS), dtype=np.float32)
-        W = random.standard_normal((d + FEATURES, BITS), dtype=np.float32)
-        part = FourierMap(FEATURES, random_state=0).fit(X[:1])
-        frequencies = plain_angles(np.eye(d), part.signs_, part.lengths_).astype(np.float32)
-        dense = partial(dense_features, frequencies=frequencies, phases=part.phases_)
+        W = random.standard_normal((FEATURES, BITS), dtype=np.float32)
+        absolute, fourier = (RandomFeatures(kind=kind).fit(X[:1]) for kind in KINDS)
+        dense = partial(dense_features, matrix=dense_matrix(absolute, d))
         found = rows_a_second(
             {
                 "linear": partial(project, np.asarray, X, V),
-                "structured": partial(project, part.map_rows, X, W),
+                "absolute": partial(project, absolute.map_rows, X, W),
+                "fourier": partial(project, fourier.map_rows, X, W),
                 "dense": partial(project, dense, X, W),
             }
         )
-        difference = abs(part.map_rows(X[:500]) - dense(X[:500])).max()
+        difference = abs(absolute.map_rows(X[:500]) - dense(X[:500])).max()
         print(
-            f"{d:5} {found['linear']:9.0f} {found['structured']:11.0f}"
-            f" {1e6 / found['structured']:9.1f} {found['dense']:8.0f}"
-            f" {found['linear'] / found['structured']:8.1f}x"
-            f" {found['structured'] / found['dense']:7.1f}x {difference:11.1e}"
+            f"{d:5} {found['linear']:9.0f} {found['absolute']:9.0f} {found['fourier']:8.0f}"
+            f" {found['dense']:7.0f} {found['linear'] / found['absolute']:8.1f}x"
+            f" {found['absolute'] / found['dense']:7.1f}x {difference:11.1e}"
         )
 
 
 def codes() -> None:
     print(f"\nThe same from rows to packed codes of {BITS} bits: rows a CPU second")
-    print(f"{'d':>5} {'linear':>9} {'with Fourier features':>22} {'µs a row':>9} {'linear x':>9}")
+    print(f"{'d':>5} {'linear':>9} {'absolute':>9} {'µs a row':>9} {'linear x':>9} {'fourier':>8}")
     for d in DIMENSIONS:
         X = unit_rows(d)
-        hasher = LSH(BITS, center=False, random_state=0)
-        scale, fourier = CenterScale(scale="unit"), FourierMap(FEATURES, random_state=0)
-        plain = StreamPipeline([scale], hasher).fit(X[:200])
-        mapped = StreamPipeline([scale, fourier], hasher).fit(X[:200])
+        hasher, scale = LSH(BITS, center=False, random_state=0), CenterScale(scale="unit")
+        models = {"linear": StreamPipeline([scale], hasher)}
+        for kind in KINDS:
+            models[kind] = StreamPipeline([scale, RandomFeatures(kind=kind)], hasher)
         found = rows_a_second(
-            {"plain": partial(plain.transform, X), "mapped": partial(mapped.transform, X)}
+            {name: partial(model.fit(X[:200]).transform, X) for name, model in models.items()}
         )
         print(
-            f"{d:5} {found['plain']:9.0f} {found['mapped']:22.0f} {1e6 / found['mapped']:9.1f}"
-            f" {found['plain'] / found['mapped']:8.1f}x"
+            f"{d:5} {found['linear']:9.0f} {found['absolute']:9.0f} {1e6 / found['absolute']:9.1f}"
+            f" {found['linear'] / found['absolute']:8.1f}x {found['fourier']:8.0f}"
         )
 
 

@@ -28,7 +28,6 @@ from .features import (
     CenterScale as CenterScale,
     StreamPipeline as StreamPipeline,
 )
-from .fourier import FourierMap as FourierMap
 from .hashers import (
     BSODH as BSODH,
     FROSH as FROSH,
@@ -53,6 +52,7 @@ from .metrics import (
     precision_at_ranks as precision_at_ranks,
     precision_within_radius as precision_within_radius,
 )
+from .random_features import RandomFeatures as RandomFeatures
 from .refresh import SnapshotHasher as SnapshotHasher
 from .search import HammingIndex as HammingIndex
 from .service import Client as Client

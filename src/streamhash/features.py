@@ -339,7 +339,7 @@ class StreamPipeline(HasherAround):
             if not isinstance(part, StreamPart):
                 raise InputError(
                     f"StreamPipeline: {part!r} in parts does not learn from a stream; use "
-                    "CenterScale, AnchorMap, FourierMap or your own StreamPart."
+                    "CenterScale, AnchorMap, RandomFeatures or your own StreamPart."
                 )
             part.check_parameters()
 

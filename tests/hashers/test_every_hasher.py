@@ -15,10 +15,10 @@ from streamhash import (
     SDOH,
     AnchorMap,
     CenterScale,
-    FourierMap,
     InputError,
     MIHash,
     OnlineHasher,
+    RandomFeatures,
     SketchHash,
     SnapshotHasher,
     StreamPipeline,
@@ -49,7 +49,7 @@ HASHERS = {
         [CenterScale(scale="unit"), AnchorMap(40)], SDOH(n_bits=16, random_state=0)
     ),
     "StreamPipeline(Fourier)": StreamPipeline(
-        [CenterScale(scale="unit"), FourierMap(100, random_state=0)],
+        [CenterScale(scale="unit"), RandomFeatures(128, kind="fourier")],
         SDOH(n_bits=16, random_state=0),
     ),
 }

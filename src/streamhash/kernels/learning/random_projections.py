@@ -1,12 +1,17 @@
-"""Random Fourier features by Hadamard transforms: cosines of many frequencies, at p log p a block.
+"""Random projections by Hadamard transforms: many at p log p a block, and features made of them.
 
-Frequencies come in blocks of p, the power of two that holds a row of d features (32 or more). With
+Directions come in blocks of p, the power of two that holds a row of d features (32 or more). With
 H = Sylvester's matrix of order p divided by √p, and D₁, D₂, D₃ diagonals of random signs, H D₁ H D₂
 H D₃ is an orthogonal matrix that is hard to tell from a random rotation (Yu et al., "Orthogonal
-Random Features", NeurIPS 2016). Its rows, each stretched to the length of a Gaussian vector over
-the bandwidth h, are frequencies ω with
+Random Features", NeurIPS 2016). Its rows times √p are directions r, and z = rᵀu has the mean square
+‖u‖². Three kinds of features are made of m such z:
 
-    E[2 cos(ωᵀx + b) cos(ωᵀy + b)] ≈ exp(−‖x − y‖² / 2h²)        for phases b of any angle alike.
+    linear      z / √m                      E ‖features‖² = ‖u‖²
+    absolute    |z| / √m                    the same
+    fourier     √(2/m) cos(ℓ z/√p + b)      inner products about exp(−‖u − v‖² / 2h²)
+
+where ℓ is the length of a Gaussian vector over the bandwidth h, and the phases b are of any angle
+alike.
 
 The compiled loop takes ROWS rows at a time, one beside the other: T (p, ROWS) holds their first
 coordinates, then their second ones, and so on. So every step of the transform adds contiguous
@@ -25,6 +30,7 @@ from streamhash.kernels.learning.hadamard import hadamard
 Floats = NDArray[np.float32]
 Signs = NDArray[np.int8]
 ROWS = 16  # rows at a time
+LINEAR, ABSOLUTE, FOURIER = range(3)
 NEAR = 256  # of p numbers a row, so many stay in the first-level cache: 16 KB for all rows
 # With blocks of 8 the kernel of rows along an axis is off by up to .05, with 16 by .005, with 32 by
 # less than .002: three rounds of so few signs are no random rotation.
@@ -42,12 +48,12 @@ def block_size(d: int) -> int:
     return max(SMALLEST_BLOCK, 1 << (d - 1).bit_length())
 
 
-def plain_angles(U: NDArray[Any], signs: Signs, lengths: Floats) -> NDArray[np.float64]:
-    """Return ωᵀu (n, m) of rows U (n, d) in float64; of the identity, the matrix of frequencies.
+def plain_projections(U: NDArray[Any], signs: Signs, m: int) -> NDArray[np.float64]:
+    """Return z (n, m) of rows U (n, d) in float64; of the identity, the matrix of directions.
 
-    ``signs`` (⌈m/p⌉, 3, p) are D₁, D₂ and D₃ of each block, ``lengths`` (m,) those of the ω.
+    ``signs`` (⌈m/p⌉, 3, p) are D₁, D₂ and D₃ of each block.
     """
-    p, m = signs.shape[2], len(lengths)
+    p = signs.shape[2]
     blocks = []
     for D in signs.astype(np.float64):
         Z = np.zeros((p, len(U)))
@@ -55,37 +61,64 @@ def plain_angles(U: NDArray[Any], signs: Signs, lengths: Floats) -> NDArray[np.f
         for diagonal in D[::-1]:
             Z = hadamard(diagonal[:, None] * Z) / math.sqrt(p)
         blocks.append(Z.T)
-    angles: NDArray[np.float64] = np.concatenate(blocks, axis=1)[:, :m] * lengths
-    return angles
+    z: NDArray[np.float64] = math.sqrt(p) * np.concatenate(blocks, axis=1)[:, :m]
+    return z
+
+
+def plain_linear_features(U: NDArray[Any], signs: Signs, m: int) -> NDArray[np.float64]:
+    """Return z / √m (n, m), in float64: the slow twin."""
+    return plain_projections(U, signs, m) / math.sqrt(m)
+
+
+def plain_absolute_features(U: NDArray[Any], signs: Signs, m: int) -> NDArray[np.float64]:
+    """Return |z| / √m (n, m), in float64: the slow twin."""
+    return np.abs(plain_linear_features(U, signs, m))
 
 
 def plain_fourier_features(
     U: NDArray[Any], signs: Signs, lengths: Floats, phases: Floats
 ) -> NDArray[np.float64]:
-    """Return √(2/m) cos(ωᵀu + b) (n, m) for phases b (m,), in float64: the slow twin."""
-    angles = plain_angles(U, signs, lengths)
-    features: NDArray[np.float64] = math.sqrt(2 / len(phases)) * np.cos(angles + phases)
+    """Return √(2/m) cos(ℓ z/√p + b) (n, m) for ℓ and b (m,), in float64: the slow twin."""
+    m, p = len(lengths), signs.shape[2]
+    angles = plain_projections(U, signs, m) * (lengths / math.sqrt(p))
+    features: NDArray[np.float64] = math.sqrt(2 / m) * np.cos(angles + phases)
     return features
+
+
+# The compiled ones write what their twins return into columns first, ..., first + m − 1 of ``out``,
+# an array in C order, in float32; its other columns stay as they are.
+
+
+def linear_features(U: Floats, signs: Signs, m: int, out: Floats, first: int = 0) -> None:
+    """Write what ``plain_linear_features`` returns into ``out``."""
+    _write(LINEAR, U, signs, np.full(m, m**-0.5), np.zeros(m), out, first)
+
+
+def absolute_features(U: Floats, signs: Signs, m: int, out: Floats, first: int = 0) -> None:
+    """Write what ``plain_absolute_features`` returns into ``out``."""
+    _write(ABSOLUTE, U, signs, np.full(m, m**-0.5), np.zeros(m), out, first)
 
 
 def fourier_features(
     U: Floats, signs: Signs, lengths: Floats, phases: Floats, out: Floats, first: int = 0
 ) -> None:
-    """Write what ``plain_fourier_features`` returns into columns first, ..., first + m − 1 of out.
+    """Write what ``plain_fourier_features`` returns into ``out``."""
+    # Angles in whole turns: what lies beyond one is then taken off exactly.
+    turns = lengths / (2 * math.pi * math.sqrt(signs.shape[2]))
+    _write(FOURIER, U, signs, turns, phases / (2 * math.pi), out, first)
 
-    Compiled, in float32; ``out`` (n, ≥ first + m) is an array in C order, and the other columns
-    stay as they are.
-    """
+
+def _write(
+    kind: int, U: Floats, signs: Signs, scales: Any, shifts: Any, out: Floats, first: int
+) -> None:
+    """Make features of a kind of scale · z and shift, one of each a column."""
     n_blocks, _, p = signs.shape
-    m = len(lengths)
-    # Angles in whole turns: what lies beyond one is then taken off exactly. The power of p stands
-    # for the three roots that the transforms leave out.
-    turns, shifts = np.zeros((2, n_blocks * p), np.float32)
-    turns[:m] = lengths * (p**-1.5 / (2 * math.pi))
-    shifts[:m] = phases / (2 * math.pi)
+    m = len(scales)
+    columns = np.zeros((2, n_blocks * p), np.float32)
+    columns[:, :m] = scales / p, shifts  # z is what the transforms give, divided by p
     # An array that is read-only would be another type to the compiled loop.
     rows = np.require(U, np.float32, ["C", "W"])
-    _fill(rows, signs.astype(np.float32), turns, shifts, m, math.sqrt(2 / m), out, first)
+    _fill(kind, rows, signs.astype(np.float32), columns[0], columns[1], m, out, first)
 
 
 @part
@@ -148,8 +181,8 @@ def _pass_of_eight(T: Any, start: int, weights: Any) -> None:
 
 
 @kernel
-def _transform(T: Any, weights: Any) -> None:
-    """Replace T (p · ROWS,) by diag(weights) H_p T, nothing divided by √p.
+def _transform(T: Any, weights: Any, needed: int) -> None:
+    """Replace T (p · ROWS,) by diag(weights) H_p T, nothing divided by √p, up to ``needed`` of p.
 
     The steps of a Hadamard transform may be taken in any order: those over long distances come
     first, then all the others on a piece that stays in the cache.
@@ -160,7 +193,7 @@ def _transform(T: Any, weights: Any) -> None:
         for start in range(0, p, size):
             _pass_of_four(T, start, size // 4)
         size //= 4
-    for piece in range(0, p, size):
+    for piece in range(0, needed, size):
         run = size
         while run >= 32:
             for start in range(piece, piece + size, run):
@@ -190,7 +223,7 @@ def _flip_eight(rows: Any, start: int, signs: Any, T: Any) -> None:
 
 @part
 def _wave_eight(T: Any, start: int, shifts: Any, height: Any) -> None:
-    """Turn eight angles of every row into features."""
+    """Turn eight angles of every row into cosines."""
     R = T[start * ROWS : (start + 8) * ROWS]
     own = shifts[start : start + 8]
     for j in range(ROWS):
@@ -198,13 +231,21 @@ def _wave_eight(T: Any, start: int, shifts: Any, height: Any) -> None:
             R[i * ROWS + j] = height * wave(R[i * ROWS + j] + own[i])
 
 
+@part
+def _unsign_eight(T: Any, start: int) -> None:
+    """Take the signs off eight coordinates of every row."""
+    R = T[start * ROWS : (start + 8) * ROWS]
+    for j in range(8 * ROWS):
+        R[j] = abs(R[j])
+
+
 @kernel
 def _fill(
-    U: Any, signs: Any, turns: Any, shifts: Any, m: int, amplitude: float, out: Any, first: int
+    kind: int, U: Any, signs: Any, weights: Any, shifts: Any, m: int, out: Any, first: int
 ) -> None:
     n, d = U.shape
     n_blocks, _, p = signs.shape
-    height = np.float32(amplitude)
+    height = np.float32(math.sqrt(2 / m))
     rows = np.zeros(p * ROWS, np.float32)  # (p, ROWS): rows of U side by side
     T = np.empty(p * ROWS, np.float32)
     for top in range(0, n, ROWS):
@@ -219,12 +260,15 @@ def _fill(
             here = slice(block * p, (block + 1) * p)
             for i in range(0, p, 8):
                 _flip_eight(rows, i, signs[block, 2], T)
-            _transform(T, signs[block, 1])
-            _transform(T, signs[block, 0])
-            _transform(T, turns[here])
             n_here = min(p, m - block * p)
+            _transform(T, signs[block, 1], p)
+            _transform(T, signs[block, 0], p)
+            _transform(T, weights[here], n_here)
             for start in range(0, n_here, 8):
-                _wave_eight(T, start, shifts[here], height)
+                if kind == FOURIER:
+                    _wave_eight(T, start, shifts[here], height)
+                elif kind == ABSOLUTE:
+                    _unsign_eight(T, start)
                 column, width = first + block * p + start, min(8, n_here - start)
                 for r in range(filled):
                     target = out[top + r, column : column + width]
