@@ -32,6 +32,7 @@ Signs = NDArray[np.int8]
 ROWS = 16  # rows at a time
 LINEAR, ABSOLUTE, FOURIER = range(3)
 NEAR = 256  # of p numbers a row, so many stay in the first-level cache: 16 KB for all rows
+RUN = 32  # features of a row written at a time: whole lines of the cache
 # With blocks of 8 the kernel of rows along an axis is off by up to .05, with 16 by .005, with 32 by
 # less than .002: three rounds of so few signs are no random rotation.
 SMALLEST_BLOCK = 32
@@ -264,12 +265,14 @@ def _fill(
             _transform(T, signs[block, 1], p)
             _transform(T, signs[block, 0], p)
             _transform(T, weights[here], n_here)
-            for start in range(0, n_here, 8):
-                if kind == FOURIER:
-                    _wave_eight(T, start, shifts[here], height)
-                elif kind == ABSOLUTE:
-                    _unsign_eight(T, start)
-                column, width = first + block * p + start, min(8, n_here - start)
+            for start in range(0, n_here, RUN):
+                width = min(RUN, n_here - start)
+                for i in range(start, start + width, 8):
+                    if kind == FOURIER:
+                        _wave_eight(T, i, shifts[here], height)
+                    elif kind == ABSOLUTE:
+                        _unsign_eight(T, i)
+                column = first + block * p + start
                 for r in range(filled):
                     target = out[top + r, column : column + width]
                     for i in range(width):
