@@ -44,6 +44,7 @@ from .hashers import (
     SketchHash as SketchHash,
 )
 from .live import Collection as Collection
+from .memory import ClassMemory as ClassMemory
 from .metrics import (
     Retrieval as Retrieval,
     area_under_curve as area_under_curve,
