@@ -213,7 +213,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
 
     Class facts, read by the checks, the command line and the documentation: ``needs_labels``,
     ``multi_label``, ``one_by_one`` (each row is prepared by what was known when it came, not by
-    what its whole stage has taught), ``reference`` (authors and venue), ``year``, ``settings``, the
+    what its whole stage has taught), ``can_forget`` (rows can be taken back), ``reference`` (authors and venue), ``year``, ``settings``, the
     published ones by data set, ``published_features``, what their authors fed them: "raw"
     features, or "centre_unit" ones (centred and brought to unit length), and ``search``, the values
     that ``streamhash tune`` tries.
@@ -222,6 +222,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
     needs_labels: ClassVar[bool] = True
     multi_label: ClassVar[bool] = False
     one_by_one: ClassVar[bool] = False
+    can_forget: bool = False
     reference: ClassVar[str] = ""
     year: ClassVar[int] = 0
     settings: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
@@ -274,6 +275,31 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
         codes = np.empty((X.shape[0], code_bytes(self.n_bits)), np.uint8)
         self._fill(X, codes, pack)
         return codes
+
+    def settle(self) -> Self:
+        """Work out what follows from all that was learned, if a method leaves that for later.
+
+        ``transform`` and ``save`` do so by themselves; call it to choose the moment.
+        """
+        return self
+
+    def encoder(self) -> Self:
+        """Return a twin that encodes as this model does now, without what only learning needs."""
+        self.settle()
+        twin: Self = snapshot(self)
+        return twin
+
+    @property
+    def next_stage(self) -> int:
+        """How many rows a collection gathers before it learns from them."""
+        return self.batch_size
+
+    def forget(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Take back rows that were learned, if the method can (``can_forget``)."""
+        raise InputError(
+            f"{type(self).__name__}.forget: what this method has learned cannot be taken back; "
+            "learn anew without these rows, or use SDOH with its memory."
+        )
 
     # What a method fills in -------------------------------------------------------------------
 
