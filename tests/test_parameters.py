@@ -109,5 +109,6 @@ def test_a_hasher_without_parameters_of_its_own_has_the_shared_ones():
     class Bare(OnlineHasher):
         pass
 
-    assert Bare(16).get_params() == {"batch_size": 200, "n_bits": 16, "random_state": None}
+    shared = {"batch_size": 200, "features": None, "n_bits": 16, "random_state": None}
+    assert Bare(16).get_params() == shared
     assert list(SDOH.rules)[:2] == ["n_bits", "batch_size"]

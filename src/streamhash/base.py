@@ -7,7 +7,8 @@ A method is one class with three verbs, and holds only its mathematics:
     _project(X)     the real values whose signs are the bits: X W_, if not said otherwise
 
 Its parameters are one line each (``parameters.py``). If its features should be centred or mapped
-first, ``_feature_parts`` names the parts (``features.py``), and X above holds prepared rows.
+first, ``_feature_parts`` names the parts (``features.py``), and X above holds prepared rows; where
+a person asks for random ``features``, they come before those parts.
 
 ``OnlineHasher`` does the rest: it checks what comes in, cuts the stream into stages, prepares
 features, counts, packs bits, saves and loads. When anything goes wrong on the way, the model is as
@@ -28,11 +29,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+import streamhash
 from streamhash import storage
 from streamhash.codes import Codes, code_bytes, pack
 from streamhash.errors import FileError, InputError
 from streamhash.labels import as_numpy, check_labels
 from streamhash.parameters import (
+    Choice,
     Rule,
     SearchSpace,
     Whole,
@@ -213,10 +216,14 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
 
     Class facts, read by the checks, the command line and the documentation: ``needs_labels``,
     ``multi_label``, ``one_by_one`` (each row is prepared by what was known when it came, not by
-    what its whole stage has taught), ``can_forget`` (rows can be taken back), ``reference`` (authors and venue), ``year``, ``settings``, the
+    what its whole stage has taught), ``can_forget`` (rows can be taken back), ``reference``
+    (authors and venue), ``year``, ``settings``, the
     published ones by data set, ``published_features``, what their authors fed them: "raw"
     features, or "centre_unit" ones (centred and brought to unit length), and ``search``, the values
     that ``streamhash tune`` tries.
+
+    Any method can learn from random features: ``features="absolute"`` or ``"fourier"`` puts
+    ``CenterScale(scale="unit")`` and ``RandomFeatures`` of that kind before its own parts.
     """
 
     needs_labels: ClassVar[bool] = True
@@ -230,6 +237,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
 
     n_bits: int = parameter(Whole(1, 1024), default=32, kw_only=False)
     batch_size: int = parameter(Whole(1), default=200)
+    features: str | None = parameter(Choice(None, "absolute", "fourier"), default=None)
     random_state: Any = parameter(default=None)
 
     @classmethod
@@ -339,7 +347,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
             with single_threaded_blas():
                 if first:
                     self.n_samples_seen_, self.n_stages_ = 0, 0
-                    self.parts_ = self._feature_parts(X.shape[1])
+                    self.parts_ = self._all_parts(X.shape[1])
                 for start in range(0, X.shape[0], self.batch_size):
                     stage = slice(start, start + self.batch_size)
                     rows = dense(X[stage])
@@ -352,6 +360,14 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
             self.__dict__.update(before)
             raise
         return self
+
+    def _all_parts(self, d: int) -> list[StreamPart]:
+        if self.features is None:
+            return self._feature_parts(d)
+        # Their modules stand on this one: they are loaded when first used, as by anybody.
+        random = streamhash.RandomFeatures(kind=self.features)
+        scale = streamhash.CenterScale(scale="unit")
+        return [scale, random, *self._feature_parts(random.n_features)]
 
     def _learn_stage(self, X: Matrix, y: Any) -> None:
         """Learn a stage: the features' parts first, then the method, from the prepared rows.

@@ -125,6 +125,7 @@ class Plain(LSH):
     "words",
     [
         ["--method", "sdoh", "--set", "batch_size=50", "--set", "dissimilar_scale=none", *TINY],
+        ["--method", "lsh", "--set", "features=absolute", *TINY],
         ["--method", "lsh", "--data", "{}/features.npy", "--labels", "{}/labels.npy"],
         ["--method", "lsh", "--data", "{}/with kind.csv", "--label-column", "kind"],
         ["--method", "lsh", "--split", "validation", "--test-seeds", "2"],
@@ -137,6 +138,7 @@ class Plain(LSH):
     ],
     ids=[
         "changes",
+        "features",
         "labels",
         "label-column",
         "validation",
@@ -286,7 +288,11 @@ def test_report_rebuilds_the_page_from_rows(tmp_path):
         ),
         (
             ["--method", "lsh", "--set", "foo=1"],
-            "LSH has no parameter 'foo' to set; it has batch_size, center.",
+            "LSH has no parameter 'foo' to set; it has batch_size, center, features.",
+        ),
+        (
+            ["--method", "lsh", "--set", "features=cosine"],
+            "LSH: features='cosine' must be one of None, 'absolute', 'fourier'.",
         ),
         (["--resume"], "bench: --resume needs the folder with the rows; pass --out DIR."),
         (["--settings", "best"], "bench: --settings best: pass default, published, both or tuned."),

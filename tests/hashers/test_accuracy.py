@@ -41,6 +41,29 @@ def test_every_method_has_a_figure_on_digits():
     assert [method for method, _ in mark.args[1]] == list(METHODS)
 
 
+# Random features help most methods, and hurt none by much.
+@pytest.mark.parametrize(
+    ("method", "at_least"),
+    [
+        ("sdoh", 0.93),
+        pytest.param("bsodh", 0.97, marks=pytest.mark.slow),
+        ("hmoh", 0.97),
+        ("hcoh", 0.93),
+        ("mihash", 0.86),
+        ("osh", 0.88),
+        ("adapthash", 0.46),
+        ("okh", 0.78),
+        ("frosh", 0.54),
+        ("sketchhash", 0.54),
+        ("itq", 0.65),
+        ("pcah", 0.33),
+        ("lsh", 0.42),
+    ],
+)
+def test_random_features_reach_their_figures_on_digits(method, at_least):
+    assert final_map(method, "digits", 32, changes={"features": "absolute"}) >= at_least
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "n_bits", "choices", "at_least"),

@@ -22,6 +22,7 @@ from streamhash import (
     SketchHash,
     SnapshotHasher,
     StreamPipeline,
+    load,
 )
 from streamhash.checks import ALL_CHECKS, check_hasher
 from streamhash.hashers import METHODS
@@ -31,6 +32,10 @@ HASHERS = {
     **{method.__name__: method(n_bits=16, random_state=0) for method in METHODS.values()},
     "SDOH(anchors)": SDOH(n_bits=16, n_anchors=50, random_state=0),
     "SDOH.published": SDOH.published("mnist", n_bits=16, random_state=0, max_steps=20),
+    "LSH(features)": LSH(n_bits=16, features="absolute", random_state=0),
+    "SDOH(features)": SDOH(n_bits=16, features="fourier", random_state=0),
+    "MIHash(features)": MIHash(n_bits=16, features="absolute", reservoir_size=200, random_state=0),
+    "HMOH(features)": HMOH(n_bits=16, features="absolute", n_anchors=50, random_state=0),
     "OSH(boosting)": OSH(n_bits=16, loss="boosting", random_state=0),
     "HMOH(linear)": HMOH(n_bits=16, n_anchors=None, random_state=0),
     "HMOH.published": HMOH.published("mnist", n_bits=16, random_state=0),
@@ -141,6 +146,38 @@ def test_the_smallest_and_largest_features_give_the_same_bits(name, power):
     hasher = METHODS[name](n_bits=16, random_state=0)
     codes = clone(hasher).fit(X, y).transform(X)
     assert np.array_equal(clone(hasher).fit(scaled, y).transform(scaled), codes)
+
+
+@pytest.mark.parametrize("name", slow_unless(METHODS.keys() - {"bsodh"}, METHODS))
+def test_every_method_learns_random_features_and_goes_on_bit_for_bit(name, tmp_path):
+    X, y = load_digits(return_X_y=True)
+    hasher = METHODS[name](n_bits=16, features="absolute", random_state=5).fit(X[:200], y[:200])
+    hasher.save(tmp_path / "model.streamhash")
+    loaded = load(tmp_path / "model.streamhash")
+    for model in (hasher, loaded):
+        scale, features = model.parts_[:2]
+        assert (scale.scale, features.kind) == ("unit", "absolute")
+        model.partial_fit(X[200:400], y[200:400])
+    projections = hasher.project(X[:500])
+    assert np.isfinite(projections).all()
+    assert projections.any()
+    assert np.array_equal(loaded.project(X[:500]), projections)
+    # A map of its own seed: that of any other model.
+    other = RandomFeatures().fit(X)
+    assert np.array_equal(features.signs_, other.signs_)
+
+
+@pytest.mark.parametrize("kind", ["absolute", "fourier"])
+@pytest.mark.parametrize("method", [LSH, SDOH, SketchHash])
+def test_random_features_are_those_of_a_pipeline(method, kind):
+    X, y = load_digits(return_X_y=True)
+    parts = [CenterScale(scale="unit"), RandomFeatures(kind=kind)]
+    around = StreamPipeline(parts, method(n_bits=16, features=None, random_state=0))
+    inside = method(n_bits=16, features=kind, random_state=0)
+    for start in (0, 150, 450):
+        for model in (around, inside):
+            model.partial_fit(X[start : start + 300], y[start : start + 300])
+    assert np.array_equal(inside.project(X[:500]), around.project(X[:500]))
 
 
 def test_a_broken_hasher_is_caught():

@@ -157,6 +157,11 @@ def test_queries_are_at_most_a_fifth_of_the_smallest_class(digits):
     assert run_cell("lsh", several, 8, 0)["queries"] == 12
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_can_be_given_random_features(method):
+    assert make_hasher(method, 8, 0, changes={"features": "fourier"}).features == "fourier"
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

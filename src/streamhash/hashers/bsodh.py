@@ -67,6 +67,8 @@ class BSODH(NormalizedHasher):
     normalize : bool, default=True
         Take off the running mean and bring instances to unit length, which makes the method
         scale-free. Authors: False, they feed centred rows of unit length.
+    features : "absolute", "fourier" or None, default=None
+        Learn from random features of the instances (``RandomFeatures``), of this kind, or not.
     random_state : int, RandomState or None
         Seed of the first hash functions.
 

@@ -51,6 +51,8 @@ class HMOH(NormalizedHasher):
     normalize : bool, default=True
         Take off the running mean and bring instances to unit length, before the kernel map and
         again after it. Authors: False, features as they are.
+    features : "absolute", "fourier" or None, default=None
+        Learn from random features of the instances (``RandomFeatures``), of this kind, or not.
     random_state : int, RandomState or None
         Seed of the codebook.
 

@@ -43,6 +43,8 @@ class ITQ(PrincipalHasher):
     normalize : bool, default=True
         Take off the running mean and bring instances to unit length, which makes the method
         scale-free. Benchmark: False, features are centred and of unit length beforehand.
+    features : "absolute", "fourier" or None, default=None
+        Learn from random features of the instances (``RandomFeatures``), of this kind, or not.
     random_state : int, RandomState or None
         Seed of the first hash functions, the first rotation and the sample.
 

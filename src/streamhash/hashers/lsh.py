@@ -25,6 +25,8 @@ class LSH(OnlineHasher):
     center : bool, default=True
         Take the running mean off the features; False for features that are centred already, as
         in the benchmark of the paper.
+    features : "absolute", "fourier" or None, default=None
+        Learn from random features of the instances (``RandomFeatures``), of this kind, or not.
     random_state : int, RandomState or None
         Seed of the hyperplanes.
 

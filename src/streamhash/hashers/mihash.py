@@ -50,6 +50,8 @@ class MIHash(NormalizedHasher):
     normalize : bool, default=True
         Take off the running mean and bring instances to unit length, which makes the method
         scale-free. Authors: False, they feed centred rows of unit length.
+    features : "absolute", "fourier" or None, default=None
+        Learn from random features of the instances (``RandomFeatures``), of this kind, or not.
     random_state : int, RandomState or None
         Seed of the first hash functions and of the sample.
 
@@ -117,7 +119,7 @@ class MIHash(NormalizedHasher):
         random = new_generator(self.random_state)
         self.W_ = random_directions(X.shape[1], self.n_bits, random)
         self.reservoir_ = Reservoir(self.reservoir_size, random_state=int(random.integers(2**32)))
-        self.reservoir_.start(X.shape[1])
+        self.reservoir_.start(self.n_features_in_)
         self.information_ = np.nan
         if self.look_ahead is not None:
             place = "MIHash: look_ahead"

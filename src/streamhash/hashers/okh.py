@@ -88,6 +88,8 @@ class OKH(NormalizedHasher):
         Take off the running mean and bring rows to unit length, before the kernel map and again
         after it, which makes the method scale-free. Authors: features centred by the mean of all
         data, and of unit length; nothing after the map.
+    features : "absolute", "fourier" or None, default=None
+        Learn from random features of the instances (``RandomFeatures``), of this kind, or not.
     random_state : int, RandomState or None
         Seed of the first hash functions.
 

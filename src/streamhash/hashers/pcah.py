@@ -29,6 +29,8 @@ class PCAH(PrincipalHasher):
     normalize : bool, default=True
         Take off the running mean and bring instances to unit length. Features of any scale give the
         same bits either way. Benchmark: False, features are centred and of unit length beforehand.
+    features : "absolute", "fourier" or None, default=None
+        Learn from random features of the instances (``RandomFeatures``), of this kind, or not.
     random_state : int, RandomState or None
         Seed of the first hash functions, and of the bits beyond the rank of the data.
 

@@ -109,8 +109,8 @@ def _by_new_names(row: Row) -> Row:
     parameters, changes = (
         new_parameters(method, row.get(part) or {}) for part in ("parameters", "changes")
     )
-    if method in ("hmoh", "okh"):
-        parameters = {"anchors": None, **parameters}  # came later
+    came_later = ("features", "anchors") if method in ("hmoh", "okh") else ("features",)
+    parameters = {**dict.fromkeys(came_later), **parameters}
     command = re.sub(
         r"(?<=--set )(\w+)=(\S+)",
         lambda match: "=".join(*new_parameters(method, {match[1]: match[2]}).items()),
