@@ -229,7 +229,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
     needs_labels: ClassVar[bool] = True
     multi_label: ClassVar[bool] = False
     one_by_one: ClassVar[bool] = False
-    can_forget: bool = False
+    can_forget: ClassVar[bool] = False
     reference: ClassVar[str] = ""
     year: ClassVar[int] = 0
     settings: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
