@@ -21,7 +21,7 @@ from streamhash.base import ROWS_PER_BLOCK
 from streamhash.kernels.learning.random_projections import plain_linear_features
 from streamhash.threads import single_threaded_blas
 
-N, BITS = 2 * ROWS_PER_BLOCK, 32
+N, BITS = 4096, 32
 FEATURES = RandomFeatures().n_features
 KINDS = ("absolute", "fourier")
 DIMENSIONS = (128, 784, 4096)

@@ -50,8 +50,8 @@ T = TypeVar("T", bound="Streaming")
 
 # Rows are projected in blocks, and the last block is filled up with zeros to a multiple of
 # ROWS_PER_TILE: BLAS then treats every row alike, and a row's code does not depend on its
-# neighbours in the call.
-ROWS_PER_BLOCK = 2048
+# neighbours in the call. A block stays near the processor, also with thousands of features.
+ROWS_PER_BLOCK = 512
 ROWS_PER_TILE = 64
 
 
