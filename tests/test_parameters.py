@@ -109,6 +109,6 @@ def test_a_hasher_without_parameters_of_its_own_has_the_shared_ones():
     class Bare(OnlineHasher):
         pass
 
-    shared = {"batch_size": 200, "features": None, "n_bits": 16, "random_state": None}
-    assert Bare(16).get_params() == shared
+    shared = {"batch_size": 200, "features": None, "memory": 0, "n_bits": 16}
+    assert Bare(16).get_params() == {**shared, "random_state": None}
     assert list(SDOH.rules)[:2] == ["n_bits", "batch_size"]

@@ -33,7 +33,7 @@ import streamhash
 from streamhash import storage
 from streamhash.codes import Codes, code_bytes, pack
 from streamhash.errors import FileError, InputError
-from streamhash.labels import as_numpy, check_labels
+from streamhash.labels import as_numpy, check_labels, same_width, with_labels
 from streamhash.parameters import (
     Choice,
     Rule,
@@ -216,20 +216,25 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
 
     Class facts, read by the checks, the command line and the documentation: ``needs_labels``,
     ``multi_label``, ``one_by_one`` (each row is prepared by what was known when it came, not by
-    what its whole stage has taught), ``can_forget`` (rows can be taken back), ``reference``
-    (authors and venue), ``year``, ``settings``, the
-    published ones by data set, ``published_features``, what their authors fed them: "raw"
-    features, or "centre_unit" ones (centred and brought to unit length), and ``search``, the values
-    that ``streamhash tune`` tries.
+    what its whole stage has taught), ``takes_memory`` (``memory``, below, is of use to it),
+    ``can_forget`` (rows can be taken back), ``reference`` (authors and venue), ``year``,
+    ``settings``, the published ones by data set, ``published_features``, what their authors fed
+    them: "raw" features, or "centre_unit" ones (centred and brought to unit length), and
+    ``search``, the values that ``streamhash tune`` tries.
 
     Any method can learn from random features: ``features="absolute"`` or ``"fourier"`` puts
     ``CenterScale(scale="unit")`` and ``RandomFeatures`` of that kind before its own parts.
+
+    With ``memory=4000``, say, a method that needs labels keeps so many rows as they came, evenly
+    over the classes (``memory_``, a ClassMemory), and learns each stage together with as many rows
+    drawn from them: what stopped coming is not forgotten.
     """
 
     needs_labels: ClassVar[bool] = True
     multi_label: ClassVar[bool] = False
     one_by_one: ClassVar[bool] = False
     can_forget: ClassVar[bool] = False
+    takes_memory: ClassVar[bool] = True
     reference: ClassVar[str] = ""
     year: ClassVar[int] = 0
     settings: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
@@ -238,6 +243,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
     n_bits: int = parameter(Whole(1, 1024), default=32, kw_only=False)
     batch_size: int = parameter(Whole(1), default=200)
     features: str | None = parameter(Choice(None, "absolute", "fourier"), default=None)
+    memory: int = parameter(Whole(0), default=0)
     random_state: Any = parameter(default=None)
 
     @classmethod
@@ -252,6 +258,16 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
                 f"{cls.__name__}(n_bits={n_bits}) has defaults for any data."
             )
         return cls(n_bits=n_bits, random_state=random_state, **{**cls.settings[data], **changes})
+
+    def check_parameters(self) -> None:
+        """Refuse parameters that break their rules."""
+        super().check_parameters()
+        if self.memory and not (self.needs_labels and self.takes_memory):
+            reason = "keeps sums of all that has come" if self.needs_labels else "needs no labels"
+            raise InputError(
+                f"{type(self).__name__}: memory={self.memory} is for methods that learn classes "
+                f"from single stages, and this one {reason}; leave memory=0."
+            )
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from the next piece of the stream.
@@ -374,10 +390,35 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
 
         A method that keeps rows as they came overrides this instead of ``_learn``.
         """
-        X = self._prepared(X)
+        rows = self._prepared(X)
         if self.n_stages_ == 0:
-            self._start(X, y)
-        self._learn(X, y)
+            self._start(rows, y)
+        _, rows, y = self._with_memory(X, rows, y)
+        self._learn(rows, y)
+
+    def _with_memory(self, X: Matrix, rows: Matrix, y: Any) -> tuple[Matrix, Matrix, Any]:
+        """Return a stage (as it came, prepared, labels) with as many rows of the memory among it.
+
+        The parts have learned from the new rows alone; those of the memory are only mapped.
+        """
+        if not self.memory:
+            return X, rows, y
+        if not hasattr(self, "memory_"):
+            seeds = new_generator(self.random_state).integers(2**32, size=2).tolist()
+            self.memory_ = streamhash.ClassMemory(self.memory, random_state=seeds[0])
+            self.memory_.take(X, y)
+            self.memory_random_ = np.random.default_rng(seeds[1])
+            return X, rows, y
+        old, labels = self.memory_.sample(len(X), self.memory_random_)
+        self.memory_.take(X, y)
+        if y.ndim == 2:
+            y = np.concatenate(same_width(y, labels))
+        else:
+            names = self.memory_.classes_.labels_
+            y = with_labels(y, [names[number] for number in labels.tolist()])
+        order = self.memory_random_.permutation(len(X) + len(old))
+        rows = np.concatenate([rows, self._mapped(old)])[order]
+        return np.concatenate([X, old])[order], rows, y[order]
 
     def _prepared(self, X: Matrix) -> Matrix:
         """Let each part learn from the rows of a stage, and map them for the next."""

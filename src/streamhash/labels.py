@@ -184,3 +184,19 @@ def same_width(*labels: NDArray[Any]) -> list[NDArray[Any]]:
         return [*labels]
     width = max(Y.shape[1] for Y in labels)
     return [np.pad(Y, ((0, 0), (0, width - Y.shape[1]))) for Y in labels]
+
+
+def with_labels(labels: NDArray[Any], more: list[Any]) -> NDArray[Any]:
+    """Return labels (n,) and some plain values behind them, each equal to what it was.
+
+    >>> with_labels(np.array([3, 1]), [2])
+    array([3, 1, 2])
+    >>> with_labels(np.array([3, 1]), ["2"])
+    array([3, 1, '2'], dtype=object)
+    """
+    values = [*labels.tolist(), *more]
+    if labels.dtype != object and all(isinstance(value, int | float | str) for value in more):
+        array = np.array(values)
+        if array.tolist() == values:
+            return array
+    return np.fromiter(values, object, len(values))

@@ -126,6 +126,7 @@ class Plain(LSH):
     [
         ["--method", "sdoh", "--set", "batch_size=50", "--set", "dissimilar_scale=none", *TINY],
         ["--method", "lsh", "--set", "features=absolute", *TINY],
+        ["--method", "hcoh", "--set", "memory=40", *TINY],
         ["--method", "lsh", "--data", "{}/features.npy", "--labels", "{}/labels.npy"],
         ["--method", "lsh", "--data", "{}/with kind.csv", "--label-column", "kind"],
         ["--method", "lsh", "--split", "validation", "--test-seeds", "2"],
@@ -139,6 +140,7 @@ class Plain(LSH):
     ids=[
         "changes",
         "features",
+        "memory",
         "labels",
         "label-column",
         "validation",
@@ -288,11 +290,16 @@ def test_report_rebuilds_the_page_from_rows(tmp_path):
         ),
         (
             ["--method", "lsh", "--set", "foo=1"],
-            "LSH has no parameter 'foo' to set; it has batch_size, center, features.",
+            "LSH has no parameter 'foo' to set; it has batch_size, center, features, memory.",
         ),
         (
             ["--method", "lsh", "--set", "features=cosine"],
             "LSH: features='cosine' must be one of None, 'absolute', 'fourier'.",
+        ),
+        (
+            ["--method", "lsh", "--set", "memory=40"],
+            "LSH: memory=40 is for methods that learn classes from single stages, and this one "
+            "needs no labels; leave memory=0.",
         ),
         (["--resume"], "bench: --resume needs the folder with the rows; pass --out DIR."),
         (["--settings", "best"], "bench: --settings best: pass default, published, both or tuned."),

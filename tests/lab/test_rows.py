@@ -134,5 +134,6 @@ def test_a_row_of_an_old_version_has_the_names_of_today(rows, tmp_path):
     append_row(tmp_path / "rows.jsonl", old)
     (row,) = read_rows(tmp_path / "rows.jsonl")
     assert row["changes"] == {"n_anchors": 100}
-    assert row["parameters"]["features"] is None  # a parameter that came later
+    assert row["parameters"]["features"] is None  # parameters that came later
+    assert row["parameters"]["memory"] == 0
     assert row["command"] == "streamhash bench --method sdoh --set n_anchors=100 --set sigma=0.5"

@@ -44,6 +44,9 @@ class AdaptHash(NormalizedHasher):
         Authors: features centred by the mean of all data, and of unit length.
     features : "absolute", "fourier" or None, default=None
         Learn from random features of the instances (``RandomFeatures``), of this kind, or not.
+    memory : int, default=0
+        Instances to keep, evenly over the classes (``ClassMemory``); each stage is learned together
+        with as many of them as it has, so that it matters how the stream is cut.
     random_state : int, RandomState or None
         Seed of the first hash functions.
 

@@ -128,6 +128,7 @@ class BSODH(NormalizedHasher):
 
     reference = "Lin et al., AAAI 2019"
     year = 2019
+    takes_memory = False  # its sums forget nothing, and stages with much of one class harm them
 
     ridge: float = parameter(Number(above=0), default=0.3, search=Span(0.01, 10))
     fit_weight: float = parameter(Number(above=0), default=0.5, search=Span(0.05, 5))

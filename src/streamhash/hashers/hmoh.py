@@ -53,6 +53,9 @@ class HMOH(NormalizedHasher):
         again after it. Authors: False, features as they are.
     features : "absolute", "fourier" or None, default=None
         Learn from random features of the instances (``RandomFeatures``), of this kind, or not.
+    memory : int, default=0
+        Instances to keep, evenly over the classes (``ClassMemory``); each stage is learned together
+        with as many of them as it has, so that it matters how the stream is cut.
     random_state : int, RandomState or None
         Seed of the codebook.
 

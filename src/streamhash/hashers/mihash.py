@@ -52,6 +52,9 @@ class MIHash(NormalizedHasher):
         scale-free. Authors: False, they feed centred rows of unit length.
     features : "absolute", "fourier" or None, default=None
         Learn from random features of the instances (``RandomFeatures``), of this kind, or not.
+    memory : int, default=0
+        Instances to keep, evenly over the classes (``ClassMemory``); each stage is learned together
+        with as many of them as it has, so that it matters how the stream is cut.
     random_state : int, RandomState or None
         Seed of the first hash functions and of the sample.
 
@@ -131,6 +134,7 @@ class MIHash(NormalizedHasher):
         rows = self._prepared(X)
         if self.n_stages_ == 0:
             self._start(rows, y)
+        X, rows, y = self._with_memory(X, rows, y)
         sample = self.reservoir_  # keeps rows as they came, since the running mean moves on
         before, n_before, labels_before = (
             self._mapped(sample.rows_),

@@ -35,6 +35,7 @@ LATER = {
     **{"split": "all", "curve_metric": "map", "test_seeds": 0},
     **{"order": "shuffled", "label_noise": 0.0},
 }
+LATER_PARAMETERS = {"features": None, "memory": 0}
 # The five metrics of the papers: name in the row, heading, and what it says in plain words.
 METRICS = {
     "map": ("mAP", "how near the top of the whole ranking the similar items stand"),
@@ -48,6 +49,7 @@ METRICS = {
 def row_key(row: Mapping[str, Any]) -> str:
     """Return what identifies the cell of a row, whatever its results: for resuming."""
     later = {name: row.get(name, default) for name, default in LATER.items()}
+    later["parameters"] = {**LATER_PARAMETERS, **(row.get("parameters") or {})}
     return to_json({**{name: row.get(name) for name in IDENTITY}, **later}, sort=True)
 
 
@@ -109,8 +111,8 @@ def _by_new_names(row: Row) -> Row:
     parameters, changes = (
         new_parameters(method, row.get(part) or {}) for part in ("parameters", "changes")
     )
-    came_later = ("features", "anchors") if method in ("hmoh", "okh") else ("features",)
-    parameters = {**dict.fromkeys(came_later), **parameters}
+    came_later = {"anchors": None} if method in ("hmoh", "okh") else {}
+    parameters = {**LATER_PARAMETERS, **came_later, **parameters}
     command = re.sub(
         r"(?<=--set )(\w+)=(\S+)",
         lambda match: "=".join(*new_parameters(method, {match[1]: match[2]}).items()),

@@ -405,8 +405,14 @@ def make_hasher(
         hasher = found(**given)
     else:
         hasher = found.published(PUBLISHED_FOR.get(published_for, published_for), **given)
-    check_parameters(found.__name__, hasher.get_params(deep=False), found.rules)
+    hasher.check_parameters()
     return hasher
+
+
+def _settable(method: type[OnlineHasher]) -> set[str]:
+    """Return the parameters that a method has a use for."""
+    useless = set() if method.needs_labels and method.takes_memory else {"memory"}
+    return set(method().get_params()) - useless
 
 
 def _queries_per_class(data: DataSet) -> int:
@@ -927,7 +933,7 @@ def bench(
     names = fitting_methods(methods, found)
     lengths = [n_bits] if isinstance(n_bits, int) else list(n_bits)
     changes = dict(changes or {})
-    has = {name: set(find_method(name)().get_params()) for name in names}
+    has = {name: _settable(find_method(name)) for name in names}
     for name in changes:
         if not any(name in known for known in has.values()):
             make_hasher(names[0], lengths[0], 0, changes={name: changes[name]})  # says what it has
