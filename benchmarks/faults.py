@@ -12,6 +12,7 @@ one kills it (SIGKILL) at random moments, opens the collection, and checks that
 
 import argparse
 import contextlib
+import copy
 import json
 import os
 import random
@@ -31,9 +32,11 @@ from numpy.typing import NDArray
 from _machine import describe_machine
 from streamhash import SDOH, HammingIndex, InputError, set_threads
 from streamhash.live import Collection, refresh
+from streamhash.live.arrow import Keys
 from streamhash.live.backends.memory import MemoryBackend
 from streamhash.live.journal import Journal
-from streamhash.live.learner import Learner
+from streamhash.live.learner import Learner, Lesson
+from streamhash.live.view import Directory, Moment
 
 WIDTH, CLASSES, BITS = 16, 5, 32
 EVERY = 150  # learned items, after which it refreshes by itself
@@ -77,15 +80,52 @@ def after(task: Task, there: dict[int, Stored]) -> dict[int, Stored]:
     return new
 
 
-def teach(learner: Learner, task: Task, there: dict[int, Stored]) -> None:
-    """Learn from a task in memory, as the collection does."""
-    if task["do"] not in ("add", "replace", "label"):
-        return
-    versions = task.get("versions") or [there[i].version for i in task["ids"]]
-    known = [i for i, label in enumerate(task["labels"]) if label is not None]
-    if known:
-        rows = vectors(task["ids"], versions)[known]
-        learner.learn(rows, [task["labels"][i] for i in known])
+class Twin:
+    """A learner in memory, and the items that it learns from, as the collection has them."""
+
+    def __init__(self) -> None:
+        self.learner = Learner(hasher(), random_state=0)
+        self.learner.start()
+        self.directory, self.rows = Directory(), dict[int, NDArray[np.float32]]()
+
+    def copy(self) -> "Twin":
+        return copy.deepcopy(self)
+
+    def read(self, keys: Keys) -> NDArray[np.float32]:
+        return np.array([self.rows[key] for key in keys.tolist()], np.float32)
+
+    def do(self, task: Task) -> None:
+        """Learn from a task, as the collection does."""
+        directory, learner = self.directory, self.learner
+        moment = Moment(0, None, None, directory)
+        keys = directory.find(task.get("ids", []))
+        if task["do"] in ("add", "replace"):
+            ids, labels = np.array(task["ids"]), task["labels"]
+            rows, gone = vectors(ids, task["versions"]), keys[keys >= 0]
+            keys = directory.last_key + 1 + np.arange(len(ids))
+            taught = learner.taught(moment, Lesson(keys, rows, labels), None, self.read, gone=gone)
+            self.rows.update(zip(keys.tolist(), rows, strict=True))
+            directory.append(keys, ids, labels)
+        elif task["do"] == "label":
+            before = directory.listing.label_names_of(keys)
+            others = [i for i, label in enumerate(task["labels"]) if label != before[i]]
+            lesson = Lesson(keys, self.read(keys), task["labels"], are_stored=True)
+            some = lesson.some(others) if learner.hasher.can_forget else lesson
+            taught = learner.taught(moment, some, None, self.read, gone=keys[others])
+            directory.set_labels(keys, task["labels"])
+        elif task["do"] == "delete":
+            taught = learner.let_go(moment, keys, self.read, forget=True)
+            directory.delete(task["ids"])
+        else:
+            return
+        if taught is not None:
+            self.learner = taught
+
+    def learn_waiting(self) -> None:
+        self.learner.learn_waiting(Moment(0, None, None, self.directory), self.read)
+
+    def learned(self) -> bytes:
+        return learned(self.learner, self.directory)
 
 
 # -------------------------------------------------------------------------------- the child
@@ -104,7 +144,8 @@ def tasks(collection: Collection, seed: int, eager: bool) -> Iterator[Task]:
     def labels(ids: list[int]) -> list[int | None]:
         if choose.random() < 0.3:
             return [None] * len(ids)
-        return [i % CLASSES if choose.random() < 0.8 else None for i in ids]
+        wrong = choose.random() < 0.2  # so that another label comes later
+        return [(i + wrong) % CLASSES if choose.random() < 0.8 else None for i in ids]
 
     while True:
         there = collection.ids
@@ -118,7 +159,7 @@ def tasks(collection: Collection, seed: int, eager: bool) -> Iterator[Task]:
             continue
         ids = choose.sample(there, min(len(there), choose.choice([1, 3, 20])))
         if kind == "label":
-            yield {"do": "label", "ids": ids, "labels": [i % CLASSES for i in ids]}
+            yield {"do": "label", "ids": ids, "labels": labels(ids)}
         elif kind == "replace":
             versions.update(ids)
             fresh = [seed * 1000 + versions[i] for i in ids]
@@ -127,7 +168,7 @@ def tasks(collection: Collection, seed: int, eager: bool) -> Iterator[Task]:
             yield {"do": "delete", "ids": ids}
         else:
             # So that there is something to refresh to.
-            yield {"do": "label", "ids": ids, "labels": [i % CLASSES for i in ids]}
+            yield {"do": "label", "ids": ids, "labels": [choose.randrange(CLASSES) for _ in ids]}
             yield {"do": "refresh"}
 
 
@@ -210,8 +251,7 @@ class Trial:
         self.server = server
         self.path, self.random, self.seed = str(path), random.Random(seed), seed
         self.there: dict[int, Stored] = {}
-        self.twin = Learner(hasher(), random_state=0)
-        self.twin.start()
+        self.twin = Twin()
         self.openings: list[float] = []
         self.seen: Counter[str] = Counter()
         self.n_done = 0
@@ -221,6 +261,8 @@ class Trial:
                 ids = [*range(start, min(start + 20_000, n_items))]
                 extra = [{"version": 0}] * len(ids)
                 collection.add(ids, vectors(ids, [0] * len(ids)), metadata=extra)
+                n = len(ids)
+                self.twin.do({"do": "add", "ids": ids, "versions": [0] * n, "labels": [None] * n})
                 self.there.update((i, Stored(0, None)) for i in ids)
 
     def kill_one(self) -> None:
@@ -261,7 +303,7 @@ class Trial:
             if "task" in said:
                 task = said["task"]
             elif "done" in said and task is not None:
-                teach(self.twin, task, self.there)
+                self.twin.do(task)
                 self.there = after(task, self.there)
                 if said["waiting"] == 0:
                     self.twin.learn_waiting()
@@ -296,7 +338,7 @@ class Trial:
                 expected != self.there or task["do"] == "label"
             ):
                 taught = self.twin.copy()
-                teach(taught, task, self.there)
+                taught.do(task)
                 if expected == self.there:  # labels as before: only the learner can tell
                     learners.append(taught)
                 else:
@@ -307,8 +349,8 @@ class Trial:
                 waited = learner.copy()
                 waited.learn_waiting()
                 learners.append(waited)
-        content = learned(collection._learner)
-        fitting = [learner for learner in learners if learned(learner) == content]
+        content = learned(collection._learner, collection._view.now.directory)
+        fitting = [learner for learner in learners if learner.learned() == content]
         check(bool(fitting), f"the learner is none that learned what is there, after {task}")
         self.twin = fitting[0]
 
@@ -346,12 +388,11 @@ class Trial:
         check(bool((distances == 0).all()), "a search does not find what is stored")
 
 
-def learned(learner: Learner) -> bytes:
+def learned(learner: Learner, directory: Directory) -> bytes:
     """All that makes up what a learner has learned, as bytes."""
     model: bytes = learner.hasher_.to_bytes() + learner.reservoir_.to_bytes()
-    waiting = b"" if learner.waiting_rows_ is None else learner.waiting_rows_.tobytes()
-    labels = json.dumps([learner.waiting_labels_, learner.n_learned_]).encode()
-    return model + waiting + labels
+    waiting = directory.listing.ids_of(learner.waiting_keys).tolist()
+    return model + json.dumps([waiting, learner.n_learned_]).encode()
 
 
 def check(holds: bool, otherwise: str) -> None:

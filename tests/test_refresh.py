@@ -16,6 +16,7 @@ from streamhash import (
 )
 from streamhash.kernels.learning.information import code_information
 from streamhash.refresh import RefreshPolicy
+from summing import Summing
 
 
 def stream(n=400, d=10, classes=3, seed=0):
@@ -149,6 +150,20 @@ def test_it_refreshes_by_itself_as_the_reference_does():
             by_hand.refresh()
     assert np.array_equal(model.transform(X), by_hand.transform(X))
     assert model.n_refreshes_ == by_hand.n_refreshes_ > 2
+
+
+def test_a_method_that_gathers_more_is_looked_at_less_often():
+    X, y = stream(2000)
+    model = SnapshotHasher(Summing(16, batch_size=100), interval=100, random_state=0)
+    looks = []
+    plain = model.worth_refreshing
+    model.worth_refreshing = lambda: looks.append(model.hasher_.n_samples_seen_) or plain()
+    model.partial_fit(X, y)
+    assert looks == [200, 300, 400, 600, 800, 1100, 1500, 2000]
+    assert not hasattr(model.snapshot_, "sums_")  # the snapshot holds what encoding needs
+    assert not hasattr(model.encoder().hasher_, "sums_")
+    assert np.array_equal(model.encoder().transform(X), model.transform(X))
+    assert model.next_stage == 500
 
 
 def test_labels_are_needed_for_information_only():

@@ -497,6 +497,19 @@ class HasherAround(OnlineHasher):
     needs_labels = property(attrgetter("hasher.needs_labels"))
     multi_label = property(attrgetter("hasher.multi_label"))
 
+    @property
+    def next_stage(self) -> int:
+        """How many rows a collection gathers before it learns from them."""
+        learning = self.hasher_ if hasattr(self, "hasher_") else self.hasher
+        return int(learning.next_stage)
+
+    def encoder(self) -> Self:
+        """Return a twin that encodes as this model does now, without what only learning needs."""
+        twin: Self = snapshot(self)
+        if hasattr(self, "hasher_"):
+            twin.hasher_ = self.hasher_.encoder()
+        return twin
+
     def check_parameters(self) -> None:
         """Refuse parameters that break their rules."""
         if not isinstance(self.hasher, OnlineHasher):

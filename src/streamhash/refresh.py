@@ -18,7 +18,6 @@ from streamhash.base import (
     NotStartedError,
     OnlineHasher,
     new_generator,
-    snapshot,
 )
 from streamhash.errors import InputError
 from streamhash.kernels.learning.information import code_information
@@ -111,7 +110,8 @@ class SnapshotHasher(HasherAround):
         Gain in bits that a refresh must bring. Reference: 0.
     interval : int, default=100
         With ``automatic``, the trigger is looked at when so many instances have come since it was
-        last: after the stage that completes them. Reference: 100 (SDOH 2000).
+        last: after the stage that completes them, and no sooner than after as many as the hasher
+        wants to gather (``next_stage``). Reference: 100 (SDOH 2000).
     reservoir_size : int, default=200
         Items in the sample. Reference: 200; 1000 to 5000 with MIHash.
     automatic : bool, default=True
@@ -222,7 +222,7 @@ class SnapshotHasher(HasherAround):
         return self.reservoir_
 
     def _take_snapshot(self) -> None:
-        self.snapshot_ = snapshot(self.hasher_)  # shares its arrays: nobody writes into them
+        self.snapshot_ = self.hasher_.encoder()  # shares its arrays: nobody writes into them
         self.n_refreshes_ += 1
         self.n_since_refresh_ = 0
 
@@ -240,7 +240,7 @@ class SnapshotHasher(HasherAround):
         self.n_since_look_ += len(X)
         if self.n_refreshes_ == 0:
             self._take_snapshot()
-        elif self.automatic and self.n_since_look_ >= self.interval:
+        elif self.automatic and self.n_since_look_ >= max(self.interval, self.hasher_.next_stage):
             self.n_since_look_ = 0
             if self.worth_refreshing():
                 self._take_snapshot()

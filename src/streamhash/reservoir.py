@@ -1,5 +1,6 @@
 """A uniform sample of fixed size from a stream of unknown length."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,36 @@ class Reservoir(Streaming):
                 kept, labels = same_width(kept if self.labels_ is None else self.labels_, labels)
                 self.labels_ = _placed(kept, labels, slots)
         return slots
+
+    def drop(self, X: Matrix) -> int:
+        """Drop rows from the sample, one for each row of X that is in it; return how many.
+
+        Those to come take their room.
+        """
+        if not hasattr(self, "rows_") or len(X) == 0:
+            return 0
+        unwanted = Counter(row.tobytes() for row in np.ascontiguousarray(X, np.float32))
+        kept = []
+        for i, row in enumerate(self.rows):
+            content = row.tobytes()
+            if unwanted[content]:
+                unwanted[content] -= 1
+            else:
+                kept.append(i)
+        n = self.n_filled_ - len(kept)
+        if n:
+            self.rows_, self.keys_ = _moved_up(self.rows_, kept), _moved_up(self.keys_, kept)
+            if self.labels_ is not None:
+                self.labels_ = _moved_up(self.labels_, kept)
+            self.n_filled_ = len(kept)
+        return n
+
+
+def _moved_up(rows: NDArray[Any], kept: list[int]) -> NDArray[Any]:
+    """Return some rows, and zeros after them."""
+    moved = np.zeros_like(rows)
+    moved[: len(kept)] = rows[kept]
+    return moved
 
 
 def _placed(kept: NDArray[Any], new: NDArray[Any], slots: NDArray[np.int32]) -> NDArray[Any]:

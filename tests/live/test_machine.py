@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from fuzzing import machine_settings
 from streamhash import SDOH
 from streamhash.live import Collection, journal
+from summing import Summing
 
 WIDTH = 4
 
@@ -22,17 +23,23 @@ ids_of_some = st.lists(st.integers(0, 30), min_size=1, max_size=8, unique=True)
 label = st.sampled_from([None, 0, 1, 2])
 
 
+def content(learner):
+    return learner.to_bytes(), learner.hasher_.to_bytes(), learner.reservoir_.to_bytes()
+
+
 class Machine(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         journal.TIDY_AFTER = 5  # tidy up after a few changes already
         self.folder = tempfile.TemporaryDirectory()
         self.path = f"{self.folder.name}/items"
-        hasher = SDOH(8, batch_size=4, random_state=0)
-        self.c = Collection.create(self.path, hasher, refresh=12)
+        self.c = Collection.create(self.path, self.hasher(), refresh=12)
         self.reader = Collection.open(self.path, read_only=True)
         self.there = {}
         self.n = 0
+
+    def hasher(self):
+        return SDOH(8, batch_size=4, random_state=0)
 
     def teardown(self):
         self.c.close()
@@ -80,10 +87,10 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def reopen(self):
-        learner = self.c._learner.to_bytes()
+        before = content(self.c._learner)
         self.c.close()
         self.c = Collection.open(self.path)
-        assert self.c._learner.to_bytes() == learner
+        assert content(self.c._learner) == before
 
     @precondition(lambda self: self.c.model_number)
     @rule(k=st.integers(1, 40))
@@ -122,6 +129,30 @@ class Machine(RuleBasedStateMachine):
         assert self.c.status()["labelled"] == sum(y is not None for _, y in self.there.values())
 
 
+class ForgettingMachine(Machine):
+    """With a method that forgets what is not there any more."""
+
+    def hasher(self):
+        return Summing(8, batch_size=4)
+
+    @invariant()
+    def what_is_there_was_learned_or_waits(self):
+        learner = self.c._learner
+        waiting = self.c._view.now.directory.listing.ids_of(learner.waiting_keys).tolist()
+        labelled = {i: stored for i, stored in self.there.items() if stored[1] is not None}
+        assert {*waiting} <= {*labelled}
+        known = [stored for i, stored in labelled.items() if i not in waiting]
+        if learner.is_ready:
+            twin = Summing(8, batch_size=4)
+            if known:
+                twin.partial_fit([vector(number) for number, _ in known], [y for _, y in known])
+            assert learner.hasher_.by_class() == (twin.by_class() if known else {})
+        else:
+            assert not known
+
+
 TestMachine = Machine.TestCase
-TestMachine.settings = machine_settings(examples=8, steps=25)
-TestMachine.pytestmark = [pytest.mark.machine, pytest.mark.slow]
+TestForgettingMachine = ForgettingMachine.TestCase
+for case in (TestMachine, TestForgettingMachine):
+    case.settings = machine_settings(examples=8, steps=25)
+    case.pytestmark = [pytest.mark.machine, pytest.mark.slow]

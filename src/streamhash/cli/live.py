@@ -49,6 +49,9 @@ def create(
     refresh: Annotated[
         str, Option(metavar="WHEN", help="When to refresh: gain, gain=BITS, N items, manual.")
     ] = "gain",
+    keep_learned: Annotated[
+        bool, Option(help="Keep what was learned from items that are deleted.")
+    ] = False,
     sample: Annotated[int, Option(metavar="N", help="Size of the sample for the gain.")] = 1000,
     backend: Annotated[
         str | None,
@@ -65,6 +68,7 @@ def create(
         hasher,
         vectors=vectors,
         refresh=refresh,
+        forget_deleted=not keep_learned,
         reservoir_size=sample,
         random_state=seed,
         backend=backend,
@@ -174,7 +178,7 @@ def delete(
 ) -> None:
     """Delete items, all of them or none.
 
-    What was learned from them is kept.
+    What was learned from them is forgotten, if the method can.
     """
 
     names = [*(ids or [])]

@@ -16,7 +16,7 @@ from streamhash.errors import ConflictError, InputError, NotFoundError, Unreacha
 from streamhash.labels import as_numpy, check_item_labels
 from streamhash.live.arrow import Batch, Keys, code_columns, to_json
 from streamhash.live.journal import Journal, Model
-from streamhash.live.learner import Learner
+from streamhash.live.learner import Learner, Lesson
 from streamhash.live.refresh import Progress, Refresher
 from streamhash.live.view import Answer, Listing, View
 from streamhash.parameters import Choice, Whole, check_parameters
@@ -103,6 +103,7 @@ class Collection:
         *,
         vectors: str = "float32",
         refresh: str | int = "gain",
+        forget_deleted: bool = True,
         reservoir_size: int = 1000,
         random_state: int | None = None,
         background: bool = False,
@@ -124,6 +125,10 @@ class Collection:
             When to refresh by itself: when it pays (``BITS`` of information are what encoding an
             item anew is worth, 0.001 if not given), or every so many learned items. The first
             model serves as soon as there is one, in any case.
+        forget_deleted : bool
+            Forget what was learned from items that are deleted, replaced or labelled otherwise, if
+            the method can (``hasher.can_forget``). The learner does so at once; the model that
+            serves has forgotten them from the next refresh on.
         reservoir_size : int
             Items in the sample that labelled items ask, to measure the gain.
         random_state : int or None
@@ -144,12 +149,20 @@ class Collection:
             raise InputError(
                 f"{place}: hasher={hasher!r} is not a hasher; pass one such as SDOH()."
             )
-        check_parameters(place, {"vectors": vectors}, {"vectors": Choice("float32", "float16")})
+        check_parameters(
+            place,
+            {"vectors": vectors, "forget_deleted": forget_deleted},
+            {"vectors": Choice("float32", "float16"), "forget_deleted": Choice(True, False)},
+        )
         policy = RefreshPolicy.parse(refresh, place=place)
         hasher.check_parameters()
         learner = Learner(hasher, reservoir_size=reservoir_size, random_state=random_state)
         learner.start()
-        settings = {"vectors": vectors, "refresh": str(policy)}
+        settings = {
+            "vectors": vectors,
+            "refresh": str(policy),
+            "forget_deleted": forget_deleted,
+        }
         if backend is not None:
             from streamhash.live.backends.milvus import Server
 
@@ -158,9 +171,9 @@ class Collection:
         model = None
         if learner.is_ready:  # it has learned before, and serves from the first moment
             facts = {"made": time.time(), "learned": 0, "items": 0, "gain": None}
-            model = Model(1, learner.hasher_.to_bytes(), facts)
+            model = Model(1, learner.hasher_.encoder().to_bytes(), facts)
         journal = Journal(fspath(path), storage_options)
-        journal.create(learner.to_bytes(), settings, model)
+        journal.create(learner, settings, model)
         return cls(journal, background=background, backend_options=backend_options)
 
     @classmethod
@@ -197,12 +210,13 @@ class Collection:
         """Follow what is stored; as the writer, put right what a crash has left behind."""
         journal, view = self._journal, self._view
         anew, journal.is_stale = journal.is_stale, True
-        content = journal.load()
+        content, state = journal.load()
         if anew:
             view.load()
         else:
             view.advance()
-        self._learner.become(Learner.from_bytes(content, place=journal.uri("learner")))
+        place = journal.uri("learner")
+        self._learner.become(Learner.stored(content, state, journal.read_state, place=place))
         journal.is_stale = False
         if not journal.read_only:
             journal.mend(view.keys())
@@ -255,7 +269,8 @@ class Collection:
                 return 0
             model, replaced = view.now.model, new.found[new.found >= 0]
             codes = None if model is None else model.transform(new.rows)
-            learner = self._learner.taught(view.now, new.rows, new.labels, codes)
+            lesson = Lesson(journal.next_keys(len(new.ids)), new.rows, new.labels)
+            learner = self._taught(lesson, codes, gone=replaced)
             with journal.storing(self._learner, learner, items=1):
                 keys = journal.append_items(new.ids, new.rows, new.labels, new.metadata, codes)
                 view.append(keys, new.ids, new.labels, codes, replaced)
@@ -319,22 +334,45 @@ class Collection:
             labels = check_item_labels(y, len(keys), place="Collection.label")
             if len(keys) == 0:
                 return
-            model, rows = view.now.model, journal.items(keys).vectors
+            model, rows = view.now.model, journal.vectors(keys)
             codes = None if model is None else model.transform(rows)
-            learner = self._learner.taught(view.now, rows, labels, codes, keys)
+            listed = view.now.directory.listing.label_names_of(keys)
+            others = [i for i, old in enumerate(listed) if old != labels[i]]
+            lesson = Lesson(keys, rows, labels, are_stored=True)
+            if self.forget_deleted and self._learner.hasher.can_forget:
+                # What it has learned with the same label is not to be learned twice.
+                lesson, codes = lesson.some(others), None if codes is None else codes[others]
+            learner = self._taught(lesson, codes, gone=keys[others])
             with journal.storing(self._learner, learner, labels=1):
                 journal.append_labels(keys, labels)
                 view.label(keys, labels)
         self._refresher.run_if_due()
         self._tidy()
 
+    def _taught(self, lesson: Lesson, codes: Codes | None, gone: Keys) -> Learner | None:
+        """Return the learner after a lesson, and after items are gone; None if it is the same."""
+        return self._learner.taught(
+            self._view.now,
+            lesson,
+            codes,
+            self._journal.vectors,
+            gone=gone,
+            forget=self.forget_deleted,
+        )
+
     def delete(self, ids: Any) -> None:
-        """Delete items. What was learned from them stays learned."""
+        """Delete items, and forget what was learned from them, if the method can.
+
+        Those that wait to be learned are not. See ``forget_deleted`` of ``create``.
+        """
         with self._journal.changing("delete"):
             keys, names = self._find(ids, "Collection.delete")
             if len(keys) == 0:
                 return
-            with self._journal.storing(self._learner, None, items=1):
+            learner = self._learner.let_go(
+                self._view.now, keys, self._journal.vectors, forget=self.forget_deleted
+            )
+            with self._journal.storing(self._learner, learner, items=1):
                 self._journal.delete_items(keys)
                 self._view.delete(keys, names.tolist())
         self._tidy()
@@ -427,15 +465,20 @@ class Collection:
         return str(self._journal.settings["vectors"])
 
     @property
+    def forget_deleted(self) -> bool:
+        """Whether what was learned from items is forgotten when they are deleted."""
+        return bool(self._journal.settings.get("forget_deleted", True))
+
+    @property
     def n_bits(self) -> int:
         """Length of the codes."""
-        return int(self._learner.hasher_.n_bits)
+        return int(self._learner.hasher.n_bits)
 
     @property
     def n_features(self) -> int | None:
         """Length of the vectors, None while it is not known."""
-        model = self._view.now.model or self._learner.hasher_
-        if hasattr(model, "n_features_in_"):  # searches come here: nothing stored is looked at
+        model = self._view.now.model
+        if model is not None:  # searches come here: nothing stored is looked at
             return int(model.n_features_in_)
         with self._journal.lock:
             return self._journal.n_features
@@ -487,10 +530,10 @@ class Collection:
         """Return the model that serves."""
         model, learner = self._view.now.model, self._learner
         if model is None:
-            needed = max(learner.hasher_.batch_size - learner.n_waiting, 0)
+            needed = max(learner.hasher.batch_size - learner.n_waiting, 0)
             raise NotStartedError(
                 f"Collection.{verb}: no model has been learned yet; add {needed} more "
-                f"{'labelled ' if learner.hasher_.needs_labels else ''}items, or call refresh to "
+                f"{'labelled ' if learner.hasher.needs_labels else ''}items, or call refresh to "
                 f"learn from the {learner.n_waiting} that wait."
             )
         return model
@@ -539,9 +582,7 @@ class Collection:
             return keys, self._vectors(keys), directory.listing
 
     def _vectors(self, keys: Keys) -> NDArray[np.float32]:
-        if len(keys) == 0:
-            return np.empty((0, self.n_features or 0), np.float32)
-        return np.asarray(self._journal.items(keys).vectors, np.float32)
+        return self._journal.vectors(keys)
 
     def list_items(
         self, offset: int, limit: int, *, newest: bool = False
@@ -662,7 +703,7 @@ class Collection:
                 "disk_bytes": journal.disk_bytes(),
                 "version": journal.version("items"),
                 "learner": {
-                    "method": type(learner.hasher_).__name__,
+                    "method": type(learner.hasher).__name__,
                     "learned": learner.n_learned_,
                     "waiting": learner.n_waiting,
                 },

@@ -1,8 +1,9 @@
-"""What a collection stores: five Lance datasets, and every point at which a process may die.
+"""What a collection stores: six Lance datasets, and every point at which a process may die.
 
     items     key, id, vector, label, metadata, code_N: the codes of model N, which serves
     labels    key, label: labels that came after their item, the last one counts
-    learner   the state of the learner, one row; each version goes with versions of the others
+    learner   the light state of the learner, one row; each version goes with versions of the others
+    state     the heavy one, what was learned, one row; a row of ``learner`` names its version
     models    number, content: every model that serves or has served
     encoded   fragments of items that a running refresh has encoded so far
 
@@ -13,6 +14,9 @@ process that dies leaves behind, at whatever point, is this:
   If the change never comes, the state does not fit the versions, and the one before it counts. The
   next commit of any kind would make it fit, so it is put right before any other is made; nothing
   old is deleted until it is.
+- *What was learned*, which may be large, is written before the row that names it, and only when it
+  has changed. A version that no row names, as its row never came, does not count. Older ones are
+  deleted as soon as the change is there whose row names a newer one.
 - *An item that replaces another* is stored first and the other deleted after, by a second commit.
   In between, of two rows with one id the greater key counts; the other is deleted at the next
   opening.
@@ -40,15 +44,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.base import OnlineHasher
+from streamhash.base import Matrix, OnlineHasher
 from streamhash.codes import Codes, code_bytes, unpack
 from streamhash.errors import (
     FileError,
@@ -90,7 +94,8 @@ NOTE_SECONDS = 24 * 3600.0  # that a note of encoded codes is good for; Lance ke
 # The order in which to look for what is new, while another process writes. A label comes after its
 # item, so labels are looked at first, lest one be passed over whose item is not there yet; a model
 # comes before its codes, so models last. The learner's state is written before its change.
-NAMES = ("learner", "labels", "items", "models", "encoded")
+NAMES = ("learner", "state", "labels", "items", "models", "encoded")
+OPTIONAL = ("items", "state")  # not there before the first item; not up to version 0.1
 
 
 class Model(NamedTuple):
@@ -125,6 +130,7 @@ class Journal:
         self._held: WriterLock | ReaderLease | None = None
         self._seen = (0, 0)  # the versions of items and labels that memory follows
         self._learner_behind = False  # the last state that is stored waits for a change
+        self._state: int | None = None  # the version of the heavy state that counts
         self._untidy = False  # something that does not count is still stored
         self._tidied: int | None = None  # how often there was something to tidy up
         self._last_model = (0, 0)  # a version of models, and the greatest number in it
@@ -138,7 +144,7 @@ class Journal:
 
     # ---------------------------------------------------------------------- create, open, close
 
-    def create(self, learner: bytes, settings: dict[str, Any], model: Model | None) -> None:
+    def create(self, learner: "Learner", settings: dict[str, Any], model: Model | None) -> None:
         """Lay out an empty collection, which a model may serve already."""
         try:
             if self.folder is not None:
@@ -160,14 +166,14 @@ class Journal:
             if model is not None:
                 self.append_model(model)
             self.settings = settings
-            self._write_learner(learner, (0, self.version("labels")))
+            self._store_learner(learner, (0, self.version("labels")))
         except BaseException:
             self.release()
             raise
 
     def open(self, *, read_only: bool) -> None:
         """Find the datasets, and take the lock of the writer or a lease of readers."""
-        if any(self.find(name) is None for name in NAMES if name != "items"):
+        if any(self.find(name) is None for name in NAMES if name not in OPTIONAL):
             raise FileError(
                 f"{self.address}: there is no collection here; make one with Collection.create or "
                 "`streamhash live create`."
@@ -239,8 +245,8 @@ class Journal:
         """Whether nothing was stored since ``load``, by another process."""
         return self._seen == self._latest
 
-    def load(self) -> bytes:
-        """Turn to the latest versions; return the state of the learner that goes with them."""
+    def load(self) -> tuple[bytes, int | None]:
+        """Turn to the latest versions; return the learner that goes with them, and its state."""
         for name in NAMES:
             found = self.find(name)
             if found is not None:
@@ -252,8 +258,8 @@ class Journal:
         self.settings, self._learner_behind = json.loads(row["settings"]), not is_last
         if self._tidied is None:
             self._tidied = self._age
-        content: bytes = row["content"]
-        return content
+        self._state = row.get("state")
+        return row["content"], self._state
 
     def _read(self, name: str, **options: Any) -> "pa.Table":
         """Read a table; Ctrl-C waits for its end, as Arrow would make another error of it."""
@@ -293,8 +299,8 @@ class Journal:
             try:
                 if twin is not None or self._learner_behind:
                     self._learner_behind = True
-                    content = (twin or learner).to_bytes()
-                    self._write_learner(content, (before[0] + items, before[1] + labels))
+                    after = before[0] + items, before[1] + labels
+                    self._store_learner(twin or learner, after)
                 yield
                 if twin is not None:
                     learner.become(twin)
@@ -303,12 +309,17 @@ class Journal:
                     self.is_stale = True  # it was stored, and the failure came after
                 raise
             self._learner_behind = False
+            if learner.state != self._state:
+                self._state = learner.state
+                with self._or_later():
+                    self._forget_old_states()
 
     def settle(self) -> None:
         """See to it that the last learner state stored is the one that counts."""
         if self._learner_behind:
             with uninterrupted():
-                self._write_learner(self._read_learner()[0]["content"], self._versions)
+                row = self._read_learner()[0]
+                self._write_learner(row["content"], row.get("state"), self._versions)
                 self._learner_behind = False
 
     def _append(self, name: str, columns: "dict[str, Any] | pa.Table") -> None:
@@ -433,6 +444,10 @@ class Journal:
         names = self.dataset("items").schema.names
         return [int(name.removeprefix(CODE)) for name in names if name.startswith(CODE)]
 
+    def next_keys(self, n: int) -> Keys:
+        """Return the keys of the next items, if no other change is stored before."""
+        return ((self.version("items") + 1) << KEY_BITS) + np.arange(n)
+
     def append_items(
         self,
         ids: NDArray[Any],
@@ -443,7 +458,7 @@ class Journal:
     ) -> Keys:
         """Store new items, with codes of the model that serves if there is one; return keys."""
         pa = import_pyarrow()
-        keys: Keys = ((self.version("items") + 1) << KEY_BITS) + np.arange(len(ids))
+        keys = self.next_keys(len(ids))
         columns = {
             "key": pa.array(keys),
             "id": pa.array(ids.tolist(), pa.string() if ids.dtype == object else pa.int64()),
@@ -509,6 +524,18 @@ class Journal:
             table, order[np.searchsorted(there[order], keys[np.isin(keys, there)])]
         )
 
+    def vectors(self, keys: Keys) -> Matrix:
+        """Read the vectors of items that are there, in the order of these keys."""
+        if len(keys) == 0:
+            return np.empty((0, self.n_features or 0), np.float32)
+        batch = self.items(keys)
+        if len(batch.keys) != len(keys):
+            raise FileError(
+                f"{self.uri('items')}: {len(keys) - len(batch.keys)} items that should be there "
+                "are missing; restore it from a copy."
+            )
+        return np.asarray(batch.vectors, np.float32)
+
     def scan(self, keys: Keys, *columns: str, size: int = SCAN_ROWS) -> Iterator[Batch]:
         """Go through the items with these keys as they are now, in their order."""
         if not len(keys):
@@ -564,13 +591,62 @@ class Journal:
 
     # ----------------------------------------------------------------------- learner and models
 
-    def _write_learner(self, content: bytes, versions: tuple[int, int]) -> None:
+    def _store_learner(self, learner: "Learner", versions: tuple[int, int]) -> None:
+        """Store the learner, what it has learned first, if that is not stored yet."""
+        if learner.state is None:
+            if self.folder is None and self.find("learner") is not None:
+                dataset = self.dataset("learner")
+                if int(dataset.latest_version) != int(dataset.version):
+                    raise self._in_use()  # before it is in the way of the other writer
+            self._overwrite("state", {"content": [learner.knowledge.to_bytes()]})
+            learner.state = self.version("state")
+        self._write_learner(learner.to_bytes(), learner.state, versions)
+
+    def read_state(self, number: int) -> bytes:
+        """Return the heavy state of a learner; a reader, who only reports it, may get a later."""
+        with self.lock:
+            dataset = self.dataset("state")
+            try:
+                with uninterrupted():
+                    row = dataset.checkout_version(number).to_table().to_pylist()[0]
+            except (OSError, ValueError) as error:
+                if not self.read_only:
+                    raise FileError(
+                        f"{self.uri('state')}: version {number} cannot be read ({error}); restore "
+                        "it from a copy."
+                    ) from error
+                dataset.checkout_latest()  # type: ignore[no-untyped-call]
+                row = self._read("state").to_pylist()[0]
+            content: bytes = row["content"]
+            return content
+
+    def _forget_old_states(self) -> None:
+        """Delete heavy states older than the one that counts; elsewhere, if they are an hour old.
+
+        A state may be the last without counting, so that this is not left to Lance.
+        """
+        dataset = self.find("state")
+        if dataset is None or self._state is None:
+            return
+        here = self.folder is not None
+        with self.translate_errors("state"):
+            old = [
+                int(each["version"])
+                for each in dataset.versions()
+                if int(each["version"]) < self._state
+                and (here or datetime.now() - cast("datetime", each["timestamp"]) > OLD_VERSIONS)
+            ]
+            if old:
+                dataset.cleanup_old_versions(versions=old, delete_unverified=here)
+
+    def _write_learner(self, content: bytes, state: int | None, versions: tuple[int, int]) -> None:
         """Store the learner as it is from these versions of items and labels on."""
         columns = {
             "items": versions[:1],
             "labels": versions[1:],
             "settings": [json.dumps(self.settings)],
             "content": [content],
+            "state": [state],
         }
         self._overwrite("learner", columns)
 
@@ -739,9 +815,10 @@ class Journal:
         With ``all_files``, those that belong to no version, too; they may be from a process that
         died, or from a refresh that goes on.
         """
+        self._forget_old_states()
         for name in NAMES:
             dataset = self.find(name)
-            if dataset is None:
+            if dataset is None or name == "state":
                 continue
             with self.translate_errors(name):
                 if self.folder is None:
@@ -837,7 +914,14 @@ def _table(name: str, columns: dict[str, Any]) -> "pa.Table":
     number, text, content = pa.int64(), pa.string(), pa.large_binary()
     schemas = {
         "labels": {"key": number, "label": text},
-        "learner": {"items": number, "labels": number, "settings": text, "content": content},
+        "learner": {
+            "items": number,
+            "labels": number,
+            "settings": text,
+            "content": content,
+            "state": number,
+        },
+        "state": {"content": content},
         "models": {"number": number, "content": content, "facts": text},
         "encoded": {"model": number, "fragment": number, "result": text},
     }

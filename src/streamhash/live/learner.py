@@ -7,7 +7,9 @@ is a few numbers, and the curve keeps a bounded number of points.
 
 import math
 import time
-from typing import TYPE_CHECKING, Any
+import zlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,7 @@ from streamhash.base import Matrix, OnlineHasher, Streaming, new_generator, snap
 from streamhash.codes import Codes, unpack
 from streamhash.errors import UnreachableError
 from streamhash.labels import neighbours
+from streamhash.live.arrow import Keys
 from streamhash.parameters import Maybe, Number, Whole
 from streamhash.refresh import information_gain
 from streamhash.reservoir import Reservoir
@@ -32,6 +35,25 @@ CURVE = ("time", "items", "labelled", "model", "precision", "balance", "gain")
 EVENT = ("time", "model", "learned", "labelled", "items", "seconds", "gain", "flips")
 COUNTS = {"model", "learned", "labelled", "items"}
 REMEMBERED = 4096  # refreshes that are remembered
+AT_ONCE = 8192  # rows that are read to be forgotten
+NO_KEYS = np.empty(0, np.int64)
+
+ReadVectors = Callable[[Keys], Matrix]  # returns the vectors of stored items, in that order
+ReadState = Callable[[int], bytes]  # returns the knowledge that is stored under a number
+
+
+class Lesson(NamedTuple):
+    """Items to learn from."""
+
+    keys: Keys
+    rows: NDArray[Any]
+    labels: list[Any]
+    are_stored: bool = False  # already, and only their labels are new
+
+    def some(self, places: list[int]) -> "Lesson":
+        """Return the items at these places."""
+        labels = [self.labels[i] for i in places]
+        return self._replace(keys=self.keys[places], rows=self.rows[places], labels=labels)
 
 
 class Monitor(Streaming):
@@ -154,11 +176,32 @@ def _as_event(row: list[float]) -> dict[str, Any]:
     return event
 
 
-class Learner(Streaming):
-    """A hasher, a sample of its stream, and the labelled items that wait for a whole stage.
+class Knowledge(Streaming):
+    """What was learned, the heavy part of a learner: it is stored only when it has changed.
 
-    Items may come one by one; a method learns from stages of its ``batch_size``. So they wait here
-    until a stage is full, and what is learned does not depend on the size of the pieces.
+    Attributes
+    ----------
+    hasher_ : OnlineHasher
+    reservoir_ : Reservoir
+    """
+
+    hasher_: OnlineHasher
+    reservoir_: Reservoir
+
+    def __init__(self) -> None:
+        """Know nothing yet."""
+
+
+class Learner(Streaming):
+    """A hasher, a sample of its stream, and the keys of the items that wait to be learned.
+
+    Items may come one by one; a method learns from stages. So they wait until there are as many as
+    the method wants (``OnlineHasher.next_stage``), and what is learned does not depend on the size
+    of the pieces. What waits is stored anyway, as items: vectors and labels are read from there
+    when their stage is full. An item that is deleted until then is not learned; one that gets
+    another label is learned with that.
+
+    ``to_bytes`` holds all but the ``knowledge``, which is read when it is first needed.
 
     Parameters
     ----------
@@ -171,11 +214,9 @@ class Learner(Streaming):
 
     Attributes
     ----------
-    hasher_ : OnlineHasher
-    reservoir_ : Reservoir
     monitor_ : Monitor
-    waiting_rows_, waiting_labels_ : array (n, d), list
-        Items that wait.
+    waiting_ : array of uint8
+        The keys of items that wait, packed.
     n_learned_ : int
         Items learned here.
     gain_ : float, or None while no other model serves
@@ -184,6 +225,8 @@ class Learner(Streaming):
         The gain of every item that came since the serving model serves, summed up: bits.
     n_items_ : int
         Items in the collection at the last stage.
+    waiting_rows_, waiting_labels_ : array (n, d), list
+        Only where version 0.1 has stored what waits: it did so without keys.
     """
 
     rules = {"reservoir_size": Whole(2), "random_state": Maybe(Whole(0))}  # noqa: RUF012
@@ -194,6 +237,9 @@ class Learner(Streaming):
         self.hasher = hasher
         self.reservoir_size = reservoir_size
         self.random_state = random_state
+        self._knowledge: Knowledge | None = Knowledge()
+        self._read_state: ReadState | None = None
+        self.state: int | None = None  # the number that the knowledge is stored under
 
     def start(self) -> None:
         """Set up what is learned."""
@@ -203,12 +249,23 @@ class Learner(Streaming):
         self.hasher = clone(self.hasher)
         self.reservoir_ = Reservoir(self.reservoir_size, random_state=seed)
         self.monitor_ = Monitor()
-        self.waiting_rows_: Matrix | None = None
-        self.waiting_labels_: list[Any] = []
+        self.waiting_ = pack_keys(np.empty(0, np.int64))
         self.n_learned_ = 0
         self.gain_: float | None = None
         self.missed_ = 0.0
         self.n_items_ = 0
+
+    @classmethod
+    def stored(
+        cls, content: bytes, state: int | None, read_state: ReadState, *, place: str
+    ) -> "Learner":
+        """Return the learner that is stored; up to version 0.1, the knowledge is in its content."""
+        learner: Learner = cls.from_bytes(content, place=place)
+        if state is not None:
+            learner._knowledge, learner.state, learner._read_state = None, state, read_state
+        if not hasattr(learner, "waiting_"):
+            learner.waiting_ = pack_keys(np.empty(0, np.int64))
+        return learner
 
     def copy(self) -> "Learner":
         """Return a twin to learn with; nothing that this one holds is written to."""
@@ -217,47 +274,93 @@ class Learner(Streaming):
 
     def become(self, other: "Learner") -> None:
         """Be another, which was stored; in one step, as other threads may look."""
+        if other._knowledge is None and other.state == vars(self).get("state"):
+            other._knowledge = self._knowledge
         self.__dict__ = other.__dict__
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """What was learned; what changes it sets ``state`` to None."""
+        if self._knowledge is None:
+            assert self._read_state is not None
+            assert self.state is not None
+            self._knowledge = Knowledge.from_bytes(
+                self._read_state(self.state), place=f"state {self.state}"
+            )
+        return self._knowledge
+
+    @property
+    def hasher_(self) -> OnlineHasher:
+        """The model that learns."""
+        return self.knowledge.hasher_
+
+    @hasher_.setter
+    def hasher_(self, hasher: OnlineHasher) -> None:
+        self.knowledge.hasher_ = hasher
+
+    @property
+    def reservoir_(self) -> Reservoir:
+        """The sample."""
+        return self.knowledge.reservoir_
+
+    @reservoir_.setter
+    def reservoir_(self, reservoir: Reservoir) -> None:
+        self.knowledge.reservoir_ = reservoir
 
     @property
     def is_ready(self) -> bool:
         """Whether it can encode."""
-        return is_fitted(self.hasher_)
+        return self.n_learned_ > 0 or is_fitted(self.hasher_)
+
+    @property
+    def waiting_keys(self) -> Keys:
+        """The keys of the items that wait, in the order in which they are learned."""
+        return unpack_keys(self.waiting_)
 
     @property
     def n_waiting(self) -> int:
         """Items that wait for their stage to be full."""
-        return len(self.waiting_labels_)
+        return len(self.waiting_keys) + len(self._waiting_before()[1])
+
+    @property
+    def _stage(self) -> int:
+        """How many rows are learned next; whole batches, so that all pieces are cut alike."""
+        size = self.hasher_.batch_size
+        return max(1, self.hasher_.next_stage // size) * size
+
+    # --------------------------------------------------------------------- items come, and go
 
     def taught(
         self,
         moment: "Moment",
-        rows: NDArray[Any],
-        labels: list[Any],
+        lesson: Lesson,
         codes: Codes | None,
-        keys: NDArray[np.int64] | None = None,
+        read: ReadVectors,
+        *,
+        gone: Keys = NO_KEYS,
+        forget: bool = True,
     ) -> "Learner | None":
-        """Return a twin that has learned from these rows, None if there is nothing to learn.
+        """Return a twin that has learned from these items, None if there is nothing to learn.
 
-        Labelled rows ask for their neighbours first, by their ``codes`` of the serving model;
-        ``keys`` are theirs, if they are stored already.
+        Labelled items ask for their neighbours first, by their ``codes`` of the serving model.
+        Items that are ``gone`` are let go before: see ``let_go``. ``read`` returns the vectors of
+        items that are stored.
         """
         now, directory, serving = time.time(), moment.directory, moment.model
-        known = [i for i, label in enumerate(labels) if label is not None]
-        chosen = known if self.hasher_.needs_labels else [*range(len(rows))]
+        twin = self.let_go(moment, gone, read, forget=forget)
+        known = [i for i, label in enumerate(lesson.labels) if label is not None]
+        chosen = known if self.hasher.needs_labels else [*range(len(lesson.keys))]
         if not chosen:
-            return None
-        twin, labelled = self.copy(), directory.n_labelled + len(known)
+            return twin
+        twin, labelled = twin or self._loaded().copy(), directory.n_labelled + len(known)
         if codes is not None and known:
-            own = None if keys is None else keys[known]
-            precisions = _precisions(moment, codes[known], [labels[i] for i in known], own)
+            own = lesson.keys[known] if lesson.are_stored else None
+            names = [lesson.labels[i] for i in known]
+            precisions = _precisions(moment, codes[known], names, own)
             twin.monitor_.answers(precisions, time=now, labelled=labelled)
-        n_items = len(directory) + (0 if keys is not None else len(rows))
-        names = [labels[i] for i in chosen]
-        learned = twin.learn(
-            rows[chosen].astype(np.float32), names, serving=serving, n_items=n_items
-        )
-        if learned and serving is not None:
+        n_items = len(directory) + (0 if lesson.are_stored else len(lesson.keys))
+        twin._wait(lesson.some(chosen), moment, read, n_items)
+        if twin.n_learned_ > self.n_learned_ and serving is not None:
             twin.monitor_.point(
                 time=now,
                 items=n_items,
@@ -269,6 +372,91 @@ class Learner(Streaming):
             )
         return twin
 
+    def let_go(
+        self, moment: "Moment", keys: Keys, read: ReadVectors, *, forget: bool
+    ) -> "Learner | None":
+        """Return a twin without these items, None if they have left no trace.
+
+        Those that wait are not learned any more. What was learned from others is forgotten, if that
+        is wanted and the method can; and they are dropped from the sample.
+        """
+        waiting = self.waiting_keys
+        there = np.isin(waiting, keys)
+        twin = None
+        if there.any():
+            twin = self.copy()
+            twin.waiting_ = pack_keys(waiting[~there])
+        if not forget or self.n_learned_ == 0:
+            return twin
+        learned = keys[~np.isin(keys, waiting)]
+        if self.hasher.needs_labels:
+            learned = learned[moment.directory.listing.labels_of(learned) >= 0]
+        for start in range(0, len(learned), AT_ONCE):
+            some = learned[start : start + AT_ONCE]
+            twin = twin or self._loaded().copy()
+            twin._forget_rows(read(some), moment.directory.listing.label_names_of(some))
+        return twin
+
+    def _forget_rows(self, X: Matrix, names: list[Any]) -> None:
+        known = [i for i, name in enumerate(names) if name is not None]
+        if self.hasher_.can_forget:
+            needs_labels = self.hasher_.needs_labels
+            self.hasher_.forget(X, as_labels(names) if needs_labels else None)
+            self.state = None
+        if self.reservoir_.drop(X[known]):
+            self.state = None
+
+    def _loaded(self) -> "Learner":
+        """Return this learner, its knowledge read, so that a twin need not do so."""
+        assert self.knowledge
+        return self
+
+    def _wait(self, lesson: Lesson, moment: "Moment", read: ReadVectors, n_items: int) -> None:
+        """Let items wait, and learn those whose stage is full."""
+        waiting = self.waiting_keys
+        waiting = waiting[~np.isin(waiting, lesson.keys)]  # those with another label wait anew
+        self.waiting_ = pack_keys(np.concatenate([waiting, lesson.keys]))
+        if self.n_waiting < self._stage:
+            return
+        before, names = self._read_waiting(waiting, moment, read)
+        rows = np.concatenate([*before, lesson.rows.astype(np.float32)])
+        n = self.learn(rows, [*names, *lesson.labels], serving=moment.model, n_items=n_items)
+        self._waited(n)
+
+    def learn_waiting(self, moment: "Moment", read: ReadVectors) -> int:
+        """Learn what waits, though it does not fill a stage."""
+        if self.n_waiting == 0:
+            return 0
+        rows, names = self._read_waiting(self.waiting_keys, moment, read)
+        n = self.learn(np.concatenate(rows), names, n_items=len(moment.directory), all_now=True)
+        self._waited(n)
+        return n
+
+    def _read_waiting(
+        self, keys: Keys, moment: "Moment", read: ReadVectors
+    ) -> tuple[list[Matrix], list[Any]]:
+        """Return the vectors of items that wait, and their labels."""
+        rows, names = self._waiting_before()
+        if len(keys):
+            rows = [*rows, read(keys)]
+            names = [*names, *moment.directory.listing.label_names_of(keys)]
+        return rows, names
+
+    def _waiting_before(self) -> tuple[list[Matrix], list[Any]]:
+        """Return what version 0.1 has left waiting."""
+        names = getattr(self, "waiting_labels_", [])
+        return [self.waiting_rows_] if names else [], names
+
+    def _waited(self, n: int) -> None:
+        """Let the first ``n`` that wait go, as they were learned."""
+        n_before = len(self._waiting_before()[1])
+        if n_before:
+            assert n >= n_before  # they were less than a stage
+            del self.waiting_rows_, self.waiting_labels_
+        self.waiting_ = pack_keys(self.waiting_keys[n - n_before :])
+
+    # -------------------------------------------------------------------------------- learning
+
     def learn(
         self,
         X: Matrix,
@@ -278,47 +466,49 @@ class Learner(Streaming):
         n_items: int = 0,
         all_now: bool = False,
     ) -> int:
-        """Learn from rows and their labels; return how many were learned.
+        """Learn from rows and their labels, stage by stage; return how many were learned.
 
-        What does not fill a stage waits, unless all are to be learned now. Labels may be None
-        where the method needs none. Before they are learned, rows tell which model serves better
-        a collection of ``n_items``: this one or the ``serving`` one.
+        What does not fill a stage is left, unless all are to be learned now. Labels may be None
+        where the method needs none. The rows also tell which model serves better a collection of
+        ``n_items``: this one as it was before it learned them, or the ``serving`` one.
         """
-        rows = X if self.waiting_rows_ is None else np.concatenate([self.waiting_rows_, X])
-        names = [*self.waiting_labels_, *labels]
-        size = self.hasher_.batch_size
-        n = len(rows) if all_now else len(rows) // size * size
-        if n:
-            known = [i for i, name in enumerate(names[:n]) if name is not None]
-            y = as_labels([names[i] for i in known])
-            if serving is not None and known:
-                self._weigh(rows[known], y, serving, max(n, n_items - self.n_items_))
-            self.n_items_ = n_items
-            self.hasher_.partial_fit(rows[:n], y if self.hasher_.needs_labels else None)
-            if known:
-                self.reservoir_.take(rows[known], y)
-            self.n_learned_ += n
-        self.waiting_rows_, self.waiting_labels_ = rows[n:].copy(), names[n:]
+        known = np.array([name is not None for name in labels], bool)
+        y = as_labels([name for name in labels if name is not None])
+        place = np.cumsum(known) - known  # of each row among those with labels
+        sample, n = self.reservoir_, 0
+        weighing = serving is not None and hasattr(sample, "rows_") and is_fitted(self.hasher_)
+        before = snapshot(self.hasher_.settle()) if weighing else None
+        while n < len(X) and (all_now or len(X) - n >= self._stage):
+            end = min(n + self._stage, len(X))
+            names = y[place[n] : place[n] + known[n:end].sum()]
+            self.hasher_.partial_fit(X[n:end], names if self.hasher_.needs_labels else None)
+            n = end
+        if n == 0:
+            return 0
+        rows, names = X[:n][known[:n]], y[: known[:n].sum()]
+        if len(rows):
+            if before is not None and serving is not None:
+                self._weigh(before, serving, rows, names, max(n, n_items - self.n_items_))
+            sample.take(rows, names)
+        self.n_items_ = n_items
+        self.n_learned_ += n
+        self.state = None
         return n
 
-    def learn_waiting(self) -> int:
-        """Learn what waits, though it does not fill a stage."""
-        if self.waiting_rows_ is None or self.n_waiting == 0:
-            return 0
-        return self.learn(self.waiting_rows_[:0], [], all_now=True)
-
-    def _weigh(self, X: Matrix, y: NDArray[Any], serving: OnlineHasher, n: int) -> None:
+    def _weigh(
+        self, new: OnlineHasher, serving: OnlineHasher, X: Matrix, y: NDArray[Any], n: int
+    ) -> None:
         """Measure the gain on rows that were not learned yet, and count it for ``n`` items.
 
         The rows are queries: they are like those to come, also after a change. What they are asked
         about is the sample: it is like all that is stored, however old.
         """
         sample = self.reservoir_
-        if not hasattr(sample, "rows_") or sample.labels is None or not self.is_ready:
+        if sample.labels is None:
             return
         step = -(-len(X) // self.reservoir_size)  # of a large piece, as many as in the sample
         same = neighbours(sample.classes_.number(y[::step]), sample.labels)
-        self.gain_ = information_gain(self.hasher_, serving, sample.rows, same, X[::step])
+        self.gain_ = information_gain(new, serving, sample.rows, same, X[::step])
         self.missed_ = max(0.0, self.missed_ + n * self.gain_)
 
     def served(self, event: dict[str, Any], flips: NDArray[np.float64] | None) -> None:
@@ -332,6 +522,16 @@ class Learner(Streaming):
             return float("nan")
         bits = unpack(serving.transform(self.reservoir_.rows), serving.n_bits)
         return float((1 - np.abs(2 * bits.mean(axis=0) - 1)).mean())
+
+
+def pack_keys(keys: Keys) -> NDArray[np.uint8]:
+    """Return keys in few bytes: their steps, which are much alike, compressed."""
+    return np.frombuffer(zlib.compress(np.diff(keys, prepend=0).tobytes(), 1), np.uint8)
+
+
+def unpack_keys(packed: NDArray[np.uint8]) -> Keys:
+    """Undo ``pack_keys``."""
+    return np.cumsum(np.frombuffer(zlib.decompress(packed.tobytes()), np.int64))
 
 
 def is_fitted(hasher: OnlineHasher) -> bool:

@@ -153,14 +153,14 @@ class Refresher:
             return journal.read_model(journal.pending)
         if learner.n_waiting and by_hand:
             twin = learner.copy()
-            twin.learn_waiting()
+            twin.learn_waiting(moment, journal.vectors)
             with journal.storing(learner, twin):
                 pass
         if not learner.is_ready:
             raise InputError(
                 "Collection.refresh: nothing has been learned yet; add labelled items first."
             )
-        content = learner.hasher_.to_bytes()
+        content = learner.hasher_.encoder().to_bytes()
         if moment.model is not None and content == moment.model.to_bytes():
             return None
         journal.settle()

@@ -450,7 +450,7 @@ def _add_items(app: FastAPI, service: _Service) -> None:
 
     @app.post("/api/items/delete", response_model=models.Deleted, responses=_errors(400, 403, 404))
     async def delete(body: models.IdsBody) -> Response:
-        """Delete items. What was learned from them stays learned."""
+        """Delete items; what was learned from them is forgotten, if the method can."""
         check(len(body.ids))
         await writes.run(collection.delete, body.ids)
         return Json({"deleted": len(body.ids)})
