@@ -121,7 +121,9 @@ class Twin:
         if taught is not None:
             self.learner = taught
 
-    def learn_waiting(self) -> None:
+    def learn_all(self) -> None:
+        """Learn and forget all that waits, as a refresh does first."""
+        self.learner.forget_leaving()
         self.learner.learn_waiting(Moment(0, None, None, self.directory), self.read)
 
     def learned(self) -> bytes:
@@ -191,7 +193,8 @@ def work(path: str, seed: int, eager: bool) -> None:
         else:
             with contextlib.suppress(InputError):  # nothing was learned yet
                 collection.refresh(progress=lambda done, n: say(encoded=done, of=n))
-        say(done=True, waiting=collection._learner.n_waiting)
+        learner = collection._learner
+        say(done=True, waiting=learner.n_waiting + learner.n_leaving)
 
 
 # ------------------------------------------------------------------------------- the parent
@@ -305,8 +308,8 @@ class Trial:
             elif "done" in said and task is not None:
                 self.twin.do(task)
                 self.there = after(task, self.there)
-                if said["waiting"] == 0:
-                    self.twin.learn_waiting()
+                if said["waiting"] == 0 and task["do"] == "refresh":
+                    self.twin.learn_all()
                 task, self.n_done = None, self.n_done + 1
         self.seen[self._phase(task)] += 1
         start = time.perf_counter()
@@ -347,7 +350,7 @@ class Trial:
         if task is not None:
             for learner in [*learners]:
                 waited = learner.copy()
-                waited.learn_waiting()
+                waited.learn_all()
                 learners.append(waited)
         content = learned(collection._learner, collection._view.now.directory)
         fitting = [learner for learner in learners if learner.learned() == content]
@@ -392,7 +395,8 @@ def learned(learner: Learner, directory: Directory) -> bytes:
     """All that makes up what a learner has learned, as bytes."""
     model: bytes = learner.hasher_.to_bytes() + learner.reservoir_.to_bytes()
     waiting = directory.listing.ids_of(learner.waiting_keys).tolist()
-    return model + json.dumps([waiting, learner.n_learned_]).encode()
+    leaving = learner.leaving_labels_, learner.leaving_rows_.tolist()
+    return model + json.dumps([waiting, leaving, learner.n_learned_]).encode()
 
 
 def check(holds: bool, otherwise: str) -> None:

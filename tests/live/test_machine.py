@@ -137,7 +137,8 @@ class ForgettingMachine(Machine):
 
     @invariant()
     def what_is_there_was_learned_or_waits(self):
-        learner = self.c._learner
+        learner = self.c._learner.copy()
+        learner.forget_leaving()
         waiting = self.c._view.now.directory.listing.ids_of(learner.waiting_keys).tolist()
         labelled = {i: stored for i, stored in self.there.items() if stored[1] is not None}
         assert {*waiting} <= {*labelled}

@@ -125,9 +125,14 @@ def test_what_was_learned_is_stored_only_when_it_has_changed(tmp_path):
         assert n_states(c) == 3
         assert c._journal.dataset("state").versions()[0]["version"] == 3  # older ones are gone
         c.delete([1])
-        assert n_states(c) == 4
-        c.refresh()
-        assert n_states(c) == 5
+        assert n_states(c) == 3  # it leaves together with others,
+        c.delete(range(2, 20))
+        assert n_states(c) == 3
+        c.delete([20, 21])  # when there are as many as a batch,
+        assert (n_states(c), c._learner.n_leaving) == (4, 0)
+        c.delete([22])
+        c.refresh()  # or all is stored anyway
+        assert (n_states(c), c._learner.n_leaving) == (5, 0)
         last = learned(c)
     with Collection.open(tmp_path / "items", read_only=True) as reader:
         assert reader._learner._knowledge is None  # a reader does not need it
@@ -213,6 +218,23 @@ def test_what_is_deleted_replaced_or_labelled_otherwise_is_forgotten(tmp_path):
         assert c._learner.hasher_.by_class() == {}
         c.add([1], X[:1], Y[:1])
         assert len(c._learner.reservoir_.rows) == 0
+
+
+def test_what_leaves_is_durable_and_gone_before_more_is_learned(tmp_path):
+    path = tmp_path / "items"
+    with create(path, refresh="manual") as c:
+        c.add(range(60), X[:60], Y[:60])
+        c.delete([5, 6])
+        c.label([7], [(Y[7] + 1) % 3])
+        assert (c._learner.n_leaving, c._learner.n_waiting) == (3, 1)
+    with Collection.open(path) as c:
+        assert (c._learner.n_leaving, c._learner.n_waiting) == (3, 1)
+        c.label([7], [Y[7]])  # after all
+        c.add(range(60, 79), X[60:79], Y[60:79])
+        assert (c._learner.n_leaving, c._learner.n_waiting) == (0, 0)
+        rows = [*range(5), *range(7, 79)]
+        twin = hasher().partial_fit(X[rows], [Y[row] for row in rows])
+        assert c._learner.hasher_.by_class() == twin.by_class()
 
 
 @pytest.mark.parametrize("forget_deleted", [True, False])

@@ -127,8 +127,8 @@ class Collection:
             model serves as soon as there is one, in any case.
         forget_deleted : bool
             Forget what was learned from items that are deleted, replaced or labelled otherwise, if
-            the method can (``hasher.can_forget``). The learner does so at once; the model that
-            serves has forgotten them from the next refresh on.
+            the method can (``hasher.can_forget``). No model made later knows of them; the one that
+            serves does until the next refresh.
         reservoir_size : int
             Items in the sample that labelled items ask, to measure the gain.
         random_state : int or None

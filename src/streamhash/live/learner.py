@@ -217,6 +217,8 @@ class Learner(Streaming):
     monitor_ : Monitor
     waiting_ : array of uint8
         The keys of items that wait, packed.
+    leaving_rows_, leaving_labels_ : array (n, d), list
+        What is still to be forgotten of items that are gone.
     n_learned_ : int
         Items learned here.
     gain_ : float, or None while no other model serves
@@ -249,7 +251,9 @@ class Learner(Streaming):
         self.hasher = clone(self.hasher)
         self.reservoir_ = Reservoir(self.reservoir_size, random_state=seed)
         self.monitor_ = Monitor()
-        self.waiting_ = pack_keys(np.empty(0, np.int64))
+        self.waiting_ = pack_keys(NO_KEYS)
+        self.leaving_rows_: Matrix = np.empty((0, 0), np.float32)
+        self.leaving_labels_: list[Any] = []
         self.n_learned_ = 0
         self.gain_: float | None = None
         self.missed_ = 0.0
@@ -264,7 +268,8 @@ class Learner(Streaming):
         if state is not None:
             learner._knowledge, learner.state, learner._read_state = None, state, read_state
         if not hasattr(learner, "waiting_"):
-            learner.waiting_ = pack_keys(np.empty(0, np.int64))
+            learner.waiting_ = pack_keys(NO_KEYS)
+            learner.leaving_rows_, learner.leaving_labels_ = np.empty((0, 0), np.float32), []
         return learner
 
     def copy(self) -> "Learner":
@@ -323,6 +328,11 @@ class Learner(Streaming):
         return len(self.waiting_keys) + len(self._waiting_before()[1])
 
     @property
+    def n_leaving(self) -> int:
+        """Rows that are still to be forgotten."""
+        return len(self.leaving_labels_)
+
+    @property
     def _stage(self) -> int:
         """How many rows are learned next; whole batches, so that all pieces are cut alike."""
         size = self.hasher_.batch_size
@@ -378,7 +388,9 @@ class Learner(Streaming):
         """Return a twin without these items, None if they have left no trace.
 
         Those that wait are not learned any more. What was learned from others is forgotten, if that
-        is wanted and the method can; and they are dropped from the sample.
+        is wanted and the method can; and they are dropped from the sample. To forget is to store
+        all that was learned anew, so that a few rows leave together: before the next stage is
+        learned, or a model is made, or when they are as many as a batch.
         """
         waiting = self.waiting_keys
         there = np.isin(waiting, keys)
@@ -394,17 +406,30 @@ class Learner(Streaming):
         for start in range(0, len(learned), AT_ONCE):
             some = learned[start : start + AT_ONCE]
             twin = twin or self._loaded().copy()
-            twin._forget_rows(read(some), moment.directory.listing.label_names_of(some))
+            twin._leave(read(some), moment.directory.listing.label_names_of(some))
         return twin
 
-    def _forget_rows(self, X: Matrix, names: list[Any]) -> None:
+    def _leave(self, X: Matrix, names: list[Any]) -> None:
+        """Let rows leave; a method that can forget does so when there are enough of them."""
         known = [i for i, name in enumerate(names) if name is not None]
-        if self.hasher_.can_forget:
-            needs_labels = self.hasher_.needs_labels
-            self.hasher_.forget(X, as_labels(names) if needs_labels else None)
-            self.state = None
-        if self.reservoir_.drop(X[known]):
-            self.state = None
+        if not self.hasher_.can_forget:
+            if self.reservoir_.drop(X[known]):
+                self.state = None
+            return
+        self.leaving_rows_ = np.concatenate([self.leaving_rows_, X]) if self.n_leaving else X
+        self.leaving_labels_ = [*self.leaving_labels_, *names]
+        if self.n_leaving >= self.hasher_.batch_size:
+            self.forget_leaving()
+
+    def forget_leaving(self) -> None:
+        """Forget the rows that leave."""
+        if self.n_leaving == 0:
+            return
+        X, names = self.leaving_rows_, self.leaving_labels_
+        known = [i for i, name in enumerate(names) if name is not None]
+        self.hasher_.forget(X, as_labels(names) if self.hasher_.needs_labels else None)
+        self.reservoir_.drop(X[known])
+        self.leaving_rows_, self.leaving_labels_, self.state = X[:0], [], None
 
     def _loaded(self) -> "Learner":
         """Return this learner, its knowledge read, so that a twin need not do so."""
@@ -472,6 +497,8 @@ class Learner(Streaming):
         where the method needs none. The rows also tell which model serves better a collection of
         ``n_items``: this one as it was before it learned them, or the ``serving`` one.
         """
+        if all_now or len(X) >= self._stage:
+            self.forget_leaving()
         known = np.array([name is not None for name in labels], bool)
         y = as_labels([name for name in labels if name is not None])
         place = np.cumsum(known) - known  # of each row among those with labels
