@@ -191,7 +191,7 @@ def by_hand(folder: Path, n: int, kind: str) -> Iterator[Facts]:
         ids[size : size + len(X)] = names
         size += len(X)
         waiting += [(x, y) for x, y in zip(X, labels, strict=True) if y is not None]
-        if len(waiting) >= hasher.batch_size:
+        if len(waiting) >= hasher.next_stage:
             hasher.partial_fit(np.array([x for x, _ in waiting]), np.array([y for _, y in waiting]))
             waiting = []
             if serving is None:
@@ -207,7 +207,7 @@ def by_hand(folder: Path, n: int, kind: str) -> Iterator[Facts]:
 
     def refresh() -> None:
         nonlocal serving, index
-        model = SDOH.from_bytes(hasher.to_bytes())
+        model = hasher.encoder()
         new = faiss.IndexBinaryIDMap2(faiss.IndexBinaryFlat(BITS))
         done = 0
         while done < size:

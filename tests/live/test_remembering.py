@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from streamhash import SDOH, InputError
-from streamhash.live import Collection
+from streamhash.live import Collection, learner
 from streamhash.live.learner import pack_keys, unpack_keys
 from summing import Summing
 
@@ -30,10 +30,10 @@ def create(path, method=None, **options):
 
 
 def learned(collection):
-    learner = collection._learner
-    waiting = collection._view.now.directory.listing.ids_of(learner.waiting_keys).tolist()
-    content = learner.hasher_.to_bytes(), learner.reservoir_.to_bytes()
-    return content, waiting, learner.n_learned_
+    mine = collection._learner
+    waiting = collection._view.now.directory.listing.ids_of(mine.waiting_keys).tolist()
+    content = mine.hasher_.to_bytes(), mine.reservoir_.to_bytes()
+    return content, waiting, mine.n_learned_
 
 
 def n_states(collection):
@@ -73,6 +73,17 @@ def test_larger_and_larger_stages_however_items_come(tmp_path, vectors):
     rows = X[: expected[2]].astype(vectors).astype(np.float32)
     plain.partial_fit(rows, Y[: expected[2]])
     assert np.array_equal(plain.sums_, pieces._learner.hasher_.sums_)
+
+
+def test_a_stage_fits_into_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(learner, "STAGE_NUMBERS", 50 * 8)
+    with create(tmp_path / "items", refresh="manual") as c:
+        stages = []
+        for start in range(0, 600, 5):
+            c.add(range(start, start + 5), X[start : start + 5], Y[start : start + 5])
+            if c._learner.n_learned_ > sum(stages):
+                stages.append(c._learner.n_learned_ - sum(stages))
+        assert stages == [20] * 8 + [40] * 11
 
 
 def test_what_waits_is_read_again_after_opening(tmp_path):

@@ -36,6 +36,7 @@ EVENT = ("time", "model", "learned", "labelled", "items", "seconds", "gain", "fl
 COUNTS = {"model", "learned", "labelled", "items"}
 REMEMBERED = 4096  # refreshes that are remembered
 AT_ONCE = 8192  # rows that are read to be forgotten
+STAGE_NUMBERS = 2**24  # of the vectors of a stage, at most: they are in memory while it is learned
 NO_KEYS = np.empty(0, np.int64)
 
 ReadVectors = Callable[[Keys], Matrix]  # returns the vectors of stored items, in that order
@@ -335,8 +336,9 @@ class Learner(Streaming):
     @property
     def _stage(self) -> int:
         """How many rows are learned next; whole batches, so that all pieces are cut alike."""
-        size = self.hasher_.batch_size
-        return max(1, self.hasher_.next_stage // size) * size
+        hasher = self.hasher_
+        most = STAGE_NUMBERS // getattr(hasher, "n_features_in_", 1)
+        return max(1, min(hasher.next_stage, most) // hasher.batch_size) * hasher.batch_size
 
     # --------------------------------------------------------------------- items come, and go
 

@@ -73,7 +73,7 @@ class Refresher:
         """Whether to refresh now, by the policy."""
         with self._journal.lock:
             moment, learner = self._view.now, self._learner
-            if moment.model is None or not learner.is_ready:
+            if moment.model is None:
                 return learner.is_ready
             if self._journal.pending is not None:
                 return self.policy != RefreshPolicy()
