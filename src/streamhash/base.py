@@ -50,8 +50,9 @@ T = TypeVar("T", bound="Streaming")
 
 # Rows are projected in blocks, and the last block is filled up with zeros to a multiple of
 # ROWS_PER_TILE: BLAS then treats every row alike, and a row's code does not depend on its
-# neighbours in the call. A block stays near the processor, also with thousands of features.
-ROWS_PER_BLOCK = 512
+# neighbours in the call. Blocks of random features, which are many, are shorter.
+ROWS_PER_BLOCK = 2048
+ROWS_PER_WIDE_BLOCK = 512
 ROWS_PER_TILE = 64
 
 
@@ -289,6 +290,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
     def project(self, X: Any) -> Matrix:
         """Return the real values (n, k) whose signs are the bits."""
         X = self._check_features(X, f"{type(self).__name__}.project", first=False, min_rows=0)
+        self.settle()
         projections = np.empty((X.shape[0], self.n_bits), np.float32)
         self._fill(X, projections, lambda values: values)
         return projections
@@ -296,6 +298,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
     def transform(self, X: Any) -> Codes:
         """Return packed codes, uint8 of shape (n, ⌈k/8⌉): bit = projection > 0."""
         X = self._check_features(X, f"{type(self).__name__}.transform", first=False, min_rows=0)
+        self.settle()
         codes = np.empty((X.shape[0], code_bytes(self.n_bits)), np.uint8)
         self._fill(X, codes, pack)
         return codes
@@ -462,14 +465,17 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
                 )
 
     def _fill(self, X: Any, out: NDArray[Any], finish: Any) -> None:
+        is_wide = getattr(self, "features", None) is not None
+        size = ROWS_PER_WIDE_BLOCK if is_wide else ROWS_PER_BLOCK
+
         def one_block(start: int) -> None:
-            rows = dense(X[start : start + ROWS_PER_BLOCK])
+            rows = dense(X[start : start + size])
             missing = -len(rows) % ROWS_PER_TILE
             filled = np.pad(rows, ((0, missing), (0, 0))) if missing else rows
             out[start : start + len(rows)] = finish(self.project_rows(filled)[: len(rows)])
 
         with single_threaded_blas():
-            run_blocks(one_block, range(0, X.shape[0], ROWS_PER_BLOCK))
+            run_blocks(one_block, range(0, X.shape[0], size))
 
     @property
     def _n_features_out(self) -> int:

@@ -19,6 +19,8 @@ from streamhash.parameters import Choice, Number, Rule, Whole, parameter
 
 # Beyond these lengths squares in float32 lose digits, or all of them.
 SHORTEST, LONGEST = 1e-15, 1e15
+SHORT_ROW = 32  # features: of fewer, a row's own mean and length tell too much to be taken off
+ONE_WAY = 0.95  # squared length of the mean of unit rows, from which on they are much the same
 
 
 class CenterScale(StreamPart):
@@ -112,6 +114,47 @@ def unit_length(X: Matrix) -> Matrix:
         lengths[lengths == 0] = 1
     unit: Matrix = X / lengths[:, None]
     return unit
+
+
+class UnitRows(StreamPart):
+    """Take off each row's own mean and bring it to unit length: nothing is learned, mostly.
+
+    So features times 1024, or plus 1000, give the same rows up to rounding, and a row is the same
+    whatever came before it. That cannot do where rows are short (fewer than 32 features), nor where
+    all rows point one way, as features with large offsets of their own do: then the mean of the
+    first rows is taken off instead, and a constant feature of their root mean square distance from
+    it is added, which keeps what the length of a row tells.
+
+    Attributes
+    ----------
+    center_ : array (d,) or None
+        What is taken off; None for each row's own mean.
+    constant_ : float
+        The constant feature, if there is a center.
+    """
+
+    def learn_rows(self, X: Matrix) -> None:
+        """Look at the first rows (n, d); later ones change nothing."""
+        if hasattr(self, "center_"):
+            return
+        self.center_: Matrix | None = None
+        self.constant_ = 0.0
+        mean = unit_length(X - X.mean(axis=1, keepdims=True)).mean(axis=0, dtype=np.float64)
+        if X.shape[1] < SHORT_ROW or (len(X) > 1 and float(mean @ mean) > ONE_WAY):
+            self.center_ = X.mean(axis=0, dtype=np.float64).astype(np.float32)
+            spread = _sum_of_squares(X - self.center_) / len(X)
+            self.constant_ = spread**0.5
+
+    def map_rows(self, X: Matrix) -> Matrix:
+        """Map rows (n, d) to unit rows (n, d), or (n, d + 1) with the constant feature."""
+        if self.center_ is None:
+            return unit_length(X - X.mean(axis=1, keepdims=True))
+        constant = np.full((len(X), 1), self.constant_, np.float32)
+        return unit_length(np.concatenate([X - self.center_, constant], axis=1))
+
+    def key(self) -> bytes:
+        """Return what tells maps apart that differ."""
+        return b"" if self.center_ is None else self.center_.tobytes()
 
 
 class AnchorMap(StreamPart):

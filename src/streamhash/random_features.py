@@ -38,12 +38,12 @@ class RandomFeatures(StreamPart):
 
     Parameters
     ----------
-    n_features : int, default=3072
+    n_features : int, default=3584
         Features in all, whatever d is.
     kind : "absolute" or "fourier", default="absolute"
         The nonlinear ones.
     linear : bool, default=True
-        Linear features stand first: the row itself, if it is no longer than a third of
+        Linear features stand first: the row itself, if it is no longer than a fourteenth of
         ``n_features``; else so many random projections z of it, scaled to keep its length.
     bandwidth : float, default=0.8
         Width h of "fourier": rows closer than this look alike. Without effect on "absolute".
@@ -52,6 +52,8 @@ class RandomFeatures(StreamPart):
 
     Attributes
     ----------
+    n_linear_ : int
+        How many of the features are linear.
     signs_ : array (blocks, 3, p) of int8
         The signs of each block of p directions (p is 32 or more): ⌈m/p⌉ blocks for the nonlinear
         features, after one for the linear ones where those are projections.
@@ -69,7 +71,7 @@ class RandomFeatures(StreamPart):
     ((3072,), True, True)
     """
 
-    n_features: int = parameter(Whole(2), default=3072, kw_only=False)
+    n_features: int = parameter(Whole(2), default=3584, kw_only=False)
     kind: str = parameter(Choice("absolute", "fourier"), default="absolute")
     linear: bool = parameter(Choice(True, False), default=True)
     bandwidth: float = parameter(Number(above=0), default=0.8)
@@ -81,6 +83,7 @@ class RandomFeatures(StreamPart):
             return
         d = X.shape[1]
         n_linear = self._n_linear(d)
+        self.n_linear_ = n_linear
         random, p, m = new_generator(self.random_state), block_size(d), self.n_features - n_linear
         n_blocks = (0 < n_linear < d) + math.ceil(m / p)
         signs = random.integers(2, size=(n_blocks, 3, p), dtype=np.int8)
@@ -112,4 +115,4 @@ class RandomFeatures(StreamPart):
         return self.map_rows(X)
 
     def _n_linear(self, d: int) -> int:
-        return min(d, self.n_features // 3) if self.linear else 0
+        return min(d, self.n_features // 14) if self.linear else 0

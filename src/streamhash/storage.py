@@ -248,7 +248,7 @@ class _Rebuilding:
             for kind in ("parameters", "learned")
         )
         if self.version == 1:
-            parameters = new_parameters(name, parameters)
+            parameters = {**_OLD_DEFAULTS.get(name.lower(), {}), **new_parameters(name, parameters)}
             learned = _new_learned(name, learned)
         estimator = found(**parameters)
         for key, value in learned.items():
@@ -276,6 +276,10 @@ _OLD_PARAMETERS: dict[str, dict[str, tuple[str, dict[str, str]]]] = {
     "sketchhash": {"rotation": ("rotation", {"redraw": "released"})},
     "frosh": {"rotation": ("rotation", {"redraw": "released"})},
 }
+
+
+# What a method did then, where its defaults have changed since.
+_OLD_DEFAULTS: dict[str, dict[str, Any]] = {"sdoh": {"memory": 0, "features": None}}
 
 
 def new_parameters(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:

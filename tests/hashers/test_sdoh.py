@@ -1,10 +1,14 @@
-"""SDOH against the paper: its gradient, its loop, its switches, and its published settings."""
+"""SDOH without its memory against the paper: gradient, loop, switches, published settings."""
+
+from functools import partial
 
 import numpy as np
 import pytest
 
 from streamhash import SDOH, InputError
 from streamhash.base import new_generator, random_directions
+
+staged = partial(SDOH, memory=0, features=None)  # the paper's way: one stage after the other
 
 PLAIN = {
     "normalize": False,
@@ -28,7 +32,7 @@ def start(d, k, seed=0):
 
 
 def gradient_of_one_step(X, y, k=6, **parameters):
-    model = SDOH(n_bits=k, random_state=0, **{**PLAIN, **parameters}).fit(X, y)
+    model = staged(n_bits=k, random_state=0, **{**PLAIN, **parameters}).fit(X, y)
     return start(X.shape[1], k) - model.W_, model
 
 
@@ -202,7 +206,7 @@ def test_the_published_loop_steps_and_stops_as_released(tolerance):
 
 def test_without_a_tolerance_every_stage_takes_all_its_steps():
     X, y = stage(n=60)
-    model = SDOH(n_bits=6, random_state=0, batch_size=20, max_steps=4).fit(X, y)
+    model = staged(n_bits=6, random_state=0, batch_size=20, max_steps=4).fit(X, y)
     assert (model.n_stages_, model.n_steps_) == (3, 12)
 
 
@@ -240,7 +244,7 @@ def test_unknown_published_settings_name_those_there_are():
 
 def test_a_stage_of_one_instance_changes_no_hash_function():
     X, y = stage()
-    model = SDOH(n_bits=6, random_state=0, normalize=False).fit(X, y)
+    model = staged(n_bits=6, random_state=0, normalize=False).fit(X, y)
     before = model.W_.copy()
     model.partial_fit(X[:1], y[:1])
     assert np.array_equal(model.W_, before)
@@ -252,7 +256,7 @@ def test_a_stage_of_one_class_or_of_all_new_classes_evens_out_distances():
     X, _ = stage()
     for y in (np.zeros(40), np.arange(40)):
         _, _, P, Q, _, _ = distributions(start(9, 6), X, y, 1e6, 1.0, 1.0)
-        model = SDOH(
+        model = staged(
             n_bits=6, random_state=0, code_distribution="plain", **{**PLAIN, "max_steps": 5}
         ).fit(X, y)
         assert P[0, 1] == pytest.approx(1 / (40 * 39))
@@ -262,17 +266,17 @@ def test_a_stage_of_one_class_or_of_all_new_classes_evens_out_distances():
 def test_label_matrices_learn_from_shared_classes():
     X, y = stage(classes=3)
     one_hot = np.eye(3)[y]
-    single = SDOH(n_bits=6, random_state=0).fit(X, y)
-    assert np.array_equal(SDOH(n_bits=6, random_state=0).fit(X, one_hot).W_, single.W_)
+    single = staged(n_bits=6, random_state=0).fit(X, y)
+    assert np.array_equal(staged(n_bits=6, random_state=0).fit(X, one_hot).W_, single.W_)
     shared = one_hot.copy()
     shared[:, 0] = 1  # now everything shares a class
-    everyone = SDOH(n_bits=6, random_state=0).fit(X, np.zeros(len(X)))
-    assert np.array_equal(SDOH(n_bits=6, random_state=0).fit(X, shared).W_, everyone.W_)
+    everyone = staged(n_bits=6, random_state=0).fit(X, np.zeros(len(X)))
+    assert np.array_equal(staged(n_bits=6, random_state=0).fit(X, shared).W_, everyone.W_)
 
 
 def test_divergence_is_refused_and_undone():
     X, y = stage()
-    model = SDOH(n_bits=6, random_state=0, learning_rate=1e39)
+    model = staged(n_bits=6, random_state=0, learning_rate=1e39)
     expected = r"left W_ without finite values.*lower the learning rate"
     with pytest.raises(InputError, match=expected), np.errstate(all="ignore"):
         model.fit(X, y)

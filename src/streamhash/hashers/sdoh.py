@@ -1,31 +1,58 @@
-"""SDOH: similarity distribution based online hashing (Lin et al., ICCV 2019)."""
+"""SDOH: similarity distribution based online hashing (Lin et al., ICCV 2019), with a memory.
+
+The paper's method learns from one stage of the stream at a time, and forgets. Here it learns from
+sums over all rows and from a class-balanced sample of them (``settle``), unless ``memory=0``.
+"""
 
 import logging
-from typing import Any
+import threading
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
 
-from streamhash.base import Matrix, StreamPart, new_generator, random_directions
-from streamhash.features import AnchorMap, NormalizedHasher
+from streamhash.base import Matrix, StreamPart, dense, new_generator, random_directions, snapshot
+from streamhash.discriminant import ClassSums, scores_of_rows
+from streamhash.errors import InputError
+from streamhash.features import AnchorMap, NormalizedHasher, UnitRows, unit_length
 from streamhash.kernels.learning.pairs import PairRule, count_similar, pair_gradient
 from streamhash.labels import group
+from streamhash.memory import ClassMemory
 from streamhash.parameters import Choice, Maybe, Number, Span, Values, Whole, parameter
+from streamhash.random_features import RandomFeatures
+from streamhash.threads import single_threaded_blas
 
 log = logging.getLogger("streamhash.hashers")
+settling = threading.Lock()  # threads that encode with one model wait for its hash functions
+
+ROWS_AT_ONCE = 512  # rows whose products are summed together
+ROW_WEIGHT = 0.1  # of a row itself beside the probabilities of its classes
+WIDEST = 8192  # features of which all products are summed, 256 MB
 
 
 class SDOH(NormalizedHasher):
-    """Similarity distribution based online hashing (Lin et al., ICCV 2019).
+    """Similarity distribution based online hashing (Lin et al., ICCV 2019), with a memory.
 
-    Every stage of the stream defines two distributions over the pairs of its instances: P, from the
-    labels, gives similar pairs most of the mass and dissimilar ones a share f(0)/f(1) of it; Q
-    follows from the distances of their codes, by a Student t whose scale differs for the two kinds
-    of pairs. The hash functions W move down the gradient of KL(P‖Q). It wins when labels are
-    reliable and codes short, also on classes that come late, since it keeps no table of classes; it
-    learns little from stages without similar pairs (far more classes than instances in a stage).
+    Pairs of instances define two distributions: P, from the labels, gives similar pairs most of the
+    mass and dissimilar ones a share f(0)/f(1) of it; Q follows from the distances of their codes,
+    by a Student t whose scale differs for the two kinds of pairs. The hash functions W move down
+    the gradient of KL(P‖Q).
 
-    Cost per stage and step: 4 n d k + 5 n² k operations, no n × n array. State: W (d k) and the
-    mean (d); with a kernel also the anchors (m d).
+    The paper takes the pairs of one stage of the stream after the other, and forgets what stopped
+    coming. By default this class keeps two things of the whole stream, neither of which depends on
+    its order: sums, from which linear discriminant analysis tells the classes apart, and a
+    class-balanced sample of rows. The hash functions are worked out from both when they are needed:
+    SDOH's steps on the sample, each row seen as the probabilities of its classes. So streams may
+    come sorted, long-tailed or row by row; what was learned can be merged, and taken back.
+    ``SDOH(memory=0, features=None)`` learns stage by stage, as version 0.1 did by default;
+    ``SDOH.published`` is the paper.
+
+    Costs, for D features and C classes. Learning a row: D² multiplications. Working out the hash
+    functions (``settle``): D³/3, and the steps on the sample, some tenths of a second in all.
+    Encoding a row: 3 D log₂ d additions, D C + (C + D/14) k multiplications. State: 2 D² bytes,
+    1.25 ``memory`` + 512 rows of 4 d bytes, 8 C D bytes of class sums; some 43 MB at d = 784.
 
     Parameters
     ----------
@@ -46,7 +73,8 @@ class SDOH(NormalizedHasher):
         Hold f(0)/f(1) to at most this times √(N₊/N₋), with the numbers of similar and dissimilar
         pairs of the stage: so the smoothing follows the number of classes. Authors: None, no limit.
     similar_scale, dissimilar_scale : float or None, default=None
-        Scales p and n of Eq. 8. None: k/10 and k/15. Authors: 1 and 1, 1 and 1, 60 and 10.
+        Scales p and n of Eq. 8. None: k/6 and k/9 with class scores, else k/10 and k/15. Authors: 1
+        and 1, 1 and 1, 60 and 10.
     label_distribution : "gaussian" or "plain", default="gaussian"
         P by Eq. 5, or by Eq. 4 (no mass on dissimilar pairs).
     code_distribution : "scaled" or "plain", default="scaled"
@@ -66,18 +94,43 @@ class SDOH(NormalizedHasher):
         Hash functions sgn(Wᵀx + c) instead of sgn(Wᵀx): learning rate of the offsets c beside that
         of W. 0 leaves them at zero: hyperplanes through the mean. Authors: 0.
     n_anchors : int or None, default=None
-        Map instances through so many RBF anchors first, taken from the stream's first instances.
+        Map instances through so many RBF anchors first, taken from the stream's first instances;
+        without effect if there are class scores.
+    memory : int, default=4000
+        Rows kept, spread evenly over the classes. 0: none, learn a stage at a time, as the paper.
+    class_scores : "softmax", "linear" or None, default="softmax"
+        What SDOH's steps see of a row of the memory: the probabilities of its classes, from sums
+        over all rows; their linear scores; or, with None, the row's features themselves, a stage at
+        a time with as many rows from the memory. Without a memory it has no effect.
+    features : "absolute", "fourier" or None, default="absolute"
+        Random features that the sums are taken over (see ``RandomFeatures``), or the row itself.
+    n_features : int, default=3584
+        How many of them, D, for class scores.
+    ridge : float, default=0.05
+        Of the discriminant analysis, in units of the mean variance of a feature. More of it suits
+        few rows, many wrong labels.
+    equal_classes : bool, default=True
+        All classes weigh the same in it, however rare. False: as often as they come.
+    passes : int, default=5
+        Times that SDOH's steps go through the memory, in stages of ``batch_size`` rows and with a
+        learning rate that falls to 0.
     random_state : int, RandomState or None
         Seed of the first hash functions.
 
     Attributes
     ----------
-    W_ : array (d, k)
+    W_ : array (d, k), or (C + D/14, k) with class scores
         The hash functions, as columns.
     offset_ : array (k,)
         Their offsets c.
     parts_ : list
-        What is done to the features before: centring, kernel map.
+        What is done to the features before.
+    sums_ : ClassSums
+        The sums over all rows.
+    memory_ : ClassMemory
+        The sample.
+    score_weights_, score_offsets_, mean_score_ : arrays (D, C), (C,), (C,)
+        The class scores' weights and offsets, and the mean of the scores over the memory.
     loss_ : float
         KL(P‖Q) of the last stage before its last step.
     n_steps_, n_stages_, n_samples_seen_ : int
@@ -86,18 +139,18 @@ class SDOH(NormalizedHasher):
     Notes
     -----
     Similar means the same label or, with a 0/1 matrix of labels, at least one class in common: the
-    rule by which evaluation calls an item relevant. A stage of one instance has no pairs and
-    changes nothing but the running mean. In a stage of one class, or with no two of a class, P is
-    uniform and the step evens out the distances.
+    rule by which evaluation calls an item relevant. In a stage of one class, or with no two of a
+    class, P is uniform and the step evens out the distances. Without a memory, a stage of one
+    instance has no pairs and changes nothing but the running mean.
 
     Differences from the paper
 
     1. ``gradient="exact"`` has the factor 1/η that Eq. 12 leaves out, T inverted where the text
        before Eq. 13 has T = 1 + D, and the slope of tanh applied after the Laplacian, not before it
        as in Eq. 15. ``"printed"`` is the paper to the letter.
-    2. Our defaults (normalised features, offsets, a step in units of n_t k, three steps a stage,
-       smoothing by ``balance``, scales in units of k) are not the paper's; ``SDOH.published`` has
-       those.
+    2. Sums, memory, class scores and random features are ours; and so are normalised features,
+       offsets, a step in units of n_t k, three steps a stage, smoothing by ``balance``, and scales
+       in units of k. ``SDOH.published`` has none of them.
     3. Labels may be matrices, features may go through a kernel map.
 
     Differences from the authors' program
@@ -146,31 +199,45 @@ class SDOH(NormalizedHasher):
     offset_rate: float = parameter(
         Number(at_least=0), default=1 / 16, search=Values(0, 1 / 16, 1 / 4)
     )
-    n_anchors: int | None = parameter(Maybe(Whole(1)), default=None, search=Values(None, 1000))
+    n_anchors: int | None = parameter(Maybe(Whole(1)), default=None)
+    memory: int = parameter(Whole(0), default=4000)
+    class_scores: str | None = parameter(Choice("softmax", "linear", None), default="softmax")
+    features: str | None = parameter(Choice("absolute", "fourier", None), default="absolute")
+    n_features: int = parameter(Whole(2), default=3584)
+    ridge: float = parameter(Number(above=0), default=0.05, search=Span(0.01, 0.3))
+    equal_classes: bool = parameter(Choice(True, False), default=True)
+    passes: int = parameter(Whole(1), default=5, search=Values(3, 5, 10))
+
+    # The paper's method: a stage at a time ----------------------------------------------------
 
     def _feature_parts(self, d: int) -> list[StreamPart]:
         anchors = [] if self.n_anchors is None else [AnchorMap(self.n_anchors)]
         return [*anchors, *super()._feature_parts(d)]
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
-        self.W_ = random_directions(X.shape[1], self.n_bits, new_generator(self.random_state))
+        self._draw(X.shape[1], new_generator(self.random_state))
+
+    def _draw(self, d: int, generator: np.random.Generator) -> None:
+        self.W_ = random_directions(d, self.n_bits, generator)
         self.offset_ = np.zeros(self.n_bits, np.float32)
         self.loss_ = np.nan
         self.n_steps_ = 0
 
     def _learn(self, X: Matrix, y: Any) -> None:
+        if len(X) > 1:
+            self._descend(X, y, self.learning_rate)
+        elif self.n_stages_ == 0:  # one instance has nothing to be compared with
+            log.warning(
+                "SDOH: the stream begins with a single row, and a row alone has no pairs to "
+                "learn from; hand over pieces of about %d rows.",
+                self.batch_size,
+            )
+
+    def _descend(self, X: Matrix, y: Any, learning_rate: float) -> None:
+        """Take the steps of one stage."""
         labels = group(y) if y.ndim == 1 else y.astype(np.float32)
-        n_pairs = len(X) * (len(X) - 1)
-        if n_pairs == 0:  # one instance has nothing to be compared with
-            if self.n_stages_ == 0:
-                log.warning(
-                    "SDOH: the stream begins with a single row, and a row alone has no pairs to "
-                    "learn from; hand over pieces of about %d rows.",
-                    self.batch_size,
-                )
-            return
-        rule, entropy = self._rule(count_similar(labels), n_pairs)
-        step = np.float32(self.learning_rate * (len(X) * self.n_bits if self.scale_step else 1))
+        rule, entropy = self._rule(count_similar(labels), len(X) * (len(X) - 1))
+        step = np.float32(learning_rate * (len(X) * self.n_bits if self.scale_step else 1))
         W, c, best = self.W_, self.offset_, np.inf
         for _ in range(self.max_steps):
             B = np.tanh(X @ W + c)  # (n, k)  Eq. 10
@@ -203,9 +270,10 @@ class SDOH(NormalizedHasher):
         if self.code_distribution == "plain":
             scales = 1.0, 1.0  # Eq. 7
         else:
+            similar, dissimilar = (6, 9) if self._remembers else (10, 15)
             scales = (
-                self.similar_scale or self.n_bits / 10,
-                self.dissimilar_scale or self.n_bits / 15,
+                self.similar_scale or self.n_bits / similar,
+                self.dissimilar_scale or self.n_bits / dissimilar,
             )
         return PairRule(p_similar, p_dissimilar, *scales, form=self.gradient), float(entropy)
 
@@ -221,4 +289,270 @@ class SDOH(NormalizedHasher):
         return min(ratio, float(self.balance * np.sqrt(n_similar / n_dissimilar)))
 
     def _project(self, X: Matrix) -> Matrix:
+        X = self._class_features(X) if self._remembers else X
         return X @ self.W_ + self.offset_
+
+    # With a memory: sums over all rows, and a sample of them ----------------------------------
+
+    @property
+    def _remembers(self) -> bool:
+        return self.memory > 0 and self.class_scores is not None
+
+    @property
+    def can_forget(self) -> bool:  # type: ignore[override]
+        """Whether rows can be taken back: if there is a memory, and class scores."""
+        return self._remembers
+
+    @property
+    def next_stage(self) -> int:
+        """How many rows a collection gathers before it learns: with a memory, a twentieth more."""
+        if not self._remembers:
+            return self.batch_size
+        return max(self.batch_size, getattr(self, "n_samples_seen_", 0) // 20)
+
+    def _learn_stage(self, X: Matrix, y: Any) -> None:
+        if not self._remembers:
+            super()._learn_stage(X, y)
+            return
+        if self.n_stages_ == 0:
+            generator = new_generator(self.random_state)
+            self.memory_ = ClassMemory(self.memory, random_state=int(generator.integers(2**63)))
+            self.seed_ = int(generator.integers(2**63))  # of the first hash functions
+            self.sums_ = ClassSums()
+            self.waiting_: list[tuple[Matrix, Any]] = []  # until there are ROWS_AT_ONCE
+            self._refuse_width(X.shape[1])
+        self._refuse_encoder("partial_fit")
+        self.memory_.take(X, y)
+        self.waiting_ = [*self.waiting_, (X, y)]
+        n_waiting = sum(len(rows) for rows, _ in self.waiting_)
+        if n_waiting >= ROWS_AT_ONCE:
+            rows, labels = self._all_waiting()
+            end = n_waiting - n_waiting % ROWS_AT_ONCE
+            if not self.sums_.n_rows_:
+                self.parts_ = self._learned_parts(rows[:end])
+            for start in range(0, end, ROWS_AT_ONCE):
+                block = slice(start, start + ROWS_AT_ONCE)
+                self.sums_.add(self._mapped(rows[block]), self._shares(labels[block]))
+            self.waiting_ = [(rows[end:], labels[end:])] if end < n_waiting else []
+        self.settled_ = False
+
+    def _refuse_width(self, d: int) -> None:
+        if self.features is None and d > WIDEST:
+            raise InputError(
+                f"SDOH: features=None sums the products of all {d} features, {4e-9 * d * d:.1f} "
+                'GB; use features="absolute", which makes fewer, or memory=0.'
+            )
+
+    def _refuse_encoder(self, verb: str) -> None:
+        if not hasattr(self, "memory_"):
+            raise InputError(
+                f"SDOH.{verb}: this model was made by encoder(), which leaves out what learning "
+                "needs; go on with the model it was made from."
+            )
+
+    def _all_waiting(self) -> tuple[Matrix, NDArray[Any]]:
+        rows, labels = zip(*self.waiting_, strict=True)
+        if labels[0].ndim == 2:
+            width = max(each.shape[1] for each in labels)
+            labels = tuple(np.pad(each, ((0, 0), (0, width - each.shape[1]))) for each in labels)
+        return np.concatenate(rows), np.concatenate(labels)
+
+    def _learned_parts(self, X: Matrix) -> list[StreamPart]:
+        """Return what prepares the features, after it has seen the first rows."""
+        parts: list[StreamPart] = [UnitRows()]
+        if self.features is not None:
+            parts.append(RandomFeatures(self.n_features, kind=self.features))
+        for part in parts:
+            part.n_features_in_ = X.shape[1]
+            part.learn_rows(X)
+            X = part.map_rows(X[:1])
+        return parts
+
+    def _shares(self, y: Any) -> Matrix:
+        """Return how much of each row (n, C) belongs to each class."""
+        if y.ndim == 1:
+            numbers = self.memory_.classes_.number(y)
+            return np.eye(len(self.memory_.classes_), dtype=np.float32)[numbers]
+        classes: Matrix = y.astype(np.float32)
+        shares: Matrix = classes / np.maximum(classes.sum(axis=1, keepdims=True), 1)
+        return shares
+
+    def settle(self) -> Self:
+        """Work out the hash functions from sums and memory, if rows have come since the last time.
+
+        ``transform`` and ``save`` do so by themselves; call it to choose the moment. It takes some
+        tenths of a second, and its result depends on what was learned alone: not on when, or how
+        often, it was called before.
+        """
+        if self._remembers and hasattr(self, "n_stages_") and not self.settled_:
+            with settling, single_threaded_blas():
+                if not self.settled_:
+                    self._settle()
+        return self
+
+    def _settle(self) -> None:
+        if self.sums_.n_rows_:
+            sums = snapshot(self.sums_)
+            if self.waiting_:
+                rows, labels = self._all_waiting()
+                sums.add(self._mapped(rows), self._shares(labels))
+            A, b = sums.scores(self.ridge, equal=self.equal_classes)
+        else:
+            rows, labels = self._all_waiting()
+            self.parts_ = self._learned_parts(rows)
+            shares = self._shares(labels)
+            A, b = scores_of_rows(self._mapped(rows), shares, self.ridge, equal=self.equal_classes)
+        Z = self._of_memory(lambda F: F @ A + b)
+        Z -= Z.mean(axis=1, keepdims=True)
+        # A softmax neither flat nor all or nothing: scores of a row spread by 1, as a mean square.
+        spread = np.float32(np.sqrt(np.square(Z).mean(dtype=np.float64))) or np.float32(1)
+        self.score_weights_, self.score_offsets_ = A / spread, b / spread
+        self.mean_score_ = np.zeros(len(b), np.float32)
+        if self.class_scores == "softmax":
+            self.mean_score_ = self._of_memory(self._class_scores).mean(axis=0)
+        X = self._of_memory(self._class_features)
+        labels, generator = self.memory_.labels, np.random.default_rng(self.seed_)
+        self._draw(X.shape[1], generator)
+        n_stages = -(-len(X) // self.batch_size) * self.passes
+        done = 0
+        for _ in range(self.passes):
+            order = generator.permutation(len(X))
+            for start in range(0, len(X), self.batch_size):
+                stage = order[start : start + self.batch_size]
+                if len(stage) > 1:
+                    rate = self.learning_rate * (1 - done / n_stages)
+                    self._descend(X[stage], labels[stage], rate)
+                done += 1
+        if not np.isfinite(self.W_).all():
+            raise InputError(
+                "SDOH: its steps on the memory left W_ without finite values; lower the learning "
+                "rate."
+            )
+        self.settled_ = True
+
+    def _of_memory(self, function: Callable[[Matrix], Matrix]) -> Matrix:
+        """Return a function of the features of all rows in the memory, in bounded space."""
+        rows = self.memory_.rows
+        starts = range(0, len(rows), ROWS_AT_ONCE)
+        blocks = (self._mapped(rows[start : start + ROWS_AT_ONCE]) for start in starts)
+        return np.concatenate([function(F) for F in blocks])
+
+    def _class_scores(self, F: Matrix) -> Matrix:
+        """Return the scores of the classes (n, C), as probabilities or about their mean."""
+        Z = F @ self.score_weights_ + self.score_offsets_
+        if self.class_scores == "softmax":
+            Z = np.exp(Z - Z.max(axis=1, keepdims=True))
+            Z /= Z.sum(axis=1, keepdims=True)
+        else:
+            Z -= Z.mean(axis=1, keepdims=True)
+        return np.asarray(Z)
+
+    def _class_features(self, F: Matrix) -> Matrix:
+        """Return what the hash functions see of a row: its class scores, and a little of itself."""
+        scores = unit_length(self._class_scores(F) - self.mean_score_)
+        row = F[:, : self.parts_[-1].n_linear_] if self.features else F
+        return np.concatenate([scores, np.float32(ROW_WEIGHT) * row], axis=1)
+
+    def project_rows(self, X: Matrix) -> Matrix:
+        """Project dense rows that were checked before."""
+        self.settle()
+        return super().project_rows(X)
+
+    def encoder(self) -> Self:
+        """Return a twin that encodes as this model does now, without what only learning needs."""
+        twin = super().encoder()
+        if self._remembers:
+            for name in ("memory_", "sums_", "waiting_"):
+                delattr(twin, name)
+        return twin
+
+    def forget(self, X: Any, y: Any = None) -> Self:
+        """Take back rows that were learned, with the labels they were learned with.
+
+        The sums are then those of the other rows alone, up to rounding, and the memory has none of
+        these rows; what it lacks of the sample of a model that never saw them, ``ClassMemory``
+        tells. Rows that were never learned cannot be told from others of their class; more than
+        were learned of a class are refused, and nothing is changed.
+        """
+        if not self._remembers:
+            return super().forget(X, y)
+        X = self._check_features(X, "SDOH.forget", first=False)
+        labels = np.asarray(self._check_labels(y, X.shape[0], "SDOH.forget"))
+        self._refuse_encoder("forget")
+        before = snapshot(self).__dict__
+        try:
+            with single_threaded_blas():
+                rows = dense(X)
+                self.memory_.forget(rows, labels)
+                if not self.sums_.n_rows_:  # all that was learned waits: now is the time
+                    waiting, names = self._all_waiting()
+                    self.parts_ = self._learned_parts(waiting)
+                    self.sums_.add(self._mapped(waiting), self._shares(names))
+                    self.waiting_ = []
+                for start in range(0, len(rows), ROWS_AT_ONCE):
+                    block = slice(start, start + ROWS_AT_ONCE)
+                    shares = self._shares(labels[block])
+                    self.sums_.add(self._mapped(rows[block]), shares, sign=-1)
+                self.n_samples_seen_ -= len(rows)
+                self.settled_ = False
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    @classmethod
+    def merged(cls, a: Self, b: Self) -> Self:
+        """Return a model that has learned what two models learned, such as two halves of a stream.
+
+        Both must have the same parameters (but for the random state) and a memory; they stay as
+        they are. The sums are those of both streams, and the memory is drawn from both memories.
+        """
+        for model in (a, b):
+            if not model._remembers or not hasattr(model, "n_stages_"):
+                raise InputError(
+                    "SDOH.merged: only models that have learned, with memory > 0 and class_scores, "
+                    "can be merged; learn with the default settings."
+                )
+            model._refuse_encoder("merged")
+        wanted = {**a.get_params(), "random_state": None}
+        if {**b.get_params(), "random_state": None} != wanted or (
+            a.n_features_in_ != b.n_features_in_
+        ):
+            raise InputError(
+                "SDOH.merged: the two models differ in their parameters or in the number of "
+                "features; make both with the same ones."
+            )
+        whole: Self = clone(a)
+        whole.n_features_in_ = a.n_features_in_
+        whole.n_samples_seen_ = a.n_samples_seen_ + b.n_samples_seen_
+        whole.n_stages_, whole.seed_ = a.n_stages_ + b.n_stages_, a.seed_
+        whole.memory_ = ClassMemory.merged(a.memory_, b.memory_)
+        whole.waiting_ = [*a.waiting_, *b.waiting_]
+        learned = [model for model in (a, b) if model.sums_.n_rows_]
+        if len({model.parts_[0].key() for model in learned}) > 1:
+            raise InputError(
+                "SDOH.merged: the two models have centred their rows by means of their own, as "
+                "they do with fewer than 32 features or with large offsets, so that their sums "
+                "do not go together; take the offsets off before, or learn in one model."
+            )
+        whole.parts_ = learned[0].parts_ if learned else []
+        whole.sums_ = ClassSums.merged(
+            [(model.sums_, whole._numbers_of(model)) for model in learned]
+        )
+        whole.settled_ = False
+        return whole
+
+    def _numbers_of(self, other: Self) -> NDArray[Any]:
+        """Return which class of this model each class in another's sums is."""
+        n = len(other.sums_.counts_)
+        names = other.memory_.classes_.labels_[:n]
+        if not names:
+            return np.arange(n)  # columns of a 0/1 matrix
+        numbers: NDArray[Any] = self.memory_.classes_.number(np.fromiter(names, object, n))
+        return numbers
+
+    def _described(self) -> Any:
+        if hasattr(self, "memory_"):
+            self.settle()
+        return super()._described()

@@ -1,0 +1,199 @@
+"""Linear discriminant analysis from running sums: how each class looks, in whatever order it came.
+
+All that the analysis needs of a stream are sums over its rows f: Σ f fᵀ, and of each class Σ f and
+the number of rows. Sums do not depend on the order. Those of two streams can be added, and a row
+can be subtracted again.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve
+from scipy.linalg.lapack import spftrf, spftrs, ssfrk
+
+from streamhash.base import Matrix, Streaming
+
+Numbers = NDArray[np.float64]
+ROUNDING = 1e-6  # of the trace of Σ f fᵀ: what its sums in float32 may be off by, and a bit more
+
+
+class ClassSums(Streaming):
+    """Sums over the rows of a stream and over the rows of each of its classes.
+
+    A row with several labels counts for each of its classes by an equal share; one without any
+    counts for the spread alone.
+
+    Attributes
+    ----------
+    products_ : array (D (D + 1) / 2,)
+        Σ f fᵀ, its lower triangle, in LAPACK's rectangular full packed format.
+    total_ : array (D,)
+        Σ f.
+    sums_ : array (C, D)
+        Σ f of each class.
+    counts_ : array (C,)
+        Rows of each class.
+    n_rows_ : float
+        Rows in all.
+    """
+
+    def __init__(self) -> None:
+        self.n_rows_ = 0.0
+        self._is_own = False
+
+    def add(self, F: Matrix, shares: Matrix, sign: int = 1) -> None:
+        """Add rows F (n, D), whose ``shares`` (n, C) tell the classes; or take them off again."""
+        if not hasattr(self, "products_"):
+            D = F.shape[1]
+            self.products_: Matrix = np.zeros(D * (D + 1) // 2, np.float32)
+            self.total_: Numbers = np.zeros(D)
+            self.sums_: Numbers = np.zeros((0, D))
+            self.counts_: Numbers = np.zeros(0)
+        # Whoever else holds the matrix, such as a copy to go back to, must not see it change; only
+        # one that this object has made since it was last copied is written into.
+        self.products_ = _plus(self.products_, F, sign, overwrite=self._is_own)
+        self._is_own = True
+        self.total_ = self.total_ + sign * F.sum(axis=0, dtype=np.float64)
+        self._widen(shares.shape[1])
+        sums, counts = self.sums_.copy(), self.counts_.copy()
+        n = shares.shape[1]
+        sums[:n] += sign * (shares.T @ F)
+        counts[:n] += sign * shares.sum(axis=0, dtype=np.float64)
+        self.sums_, self.counts_ = sums, counts
+        self.n_rows_ += sign * len(F)
+
+    def __copy__(self) -> Self:
+        self._is_own = False  # from now on, the matrix is another's too
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def _widen(self, n_classes: int) -> None:
+        missing = n_classes - len(self.counts_)
+        if missing > 0:
+            self.sums_ = np.pad(self.sums_, ((0, missing), (0, 0)))
+            self.counts_ = np.pad(self.counts_, (0, missing))
+
+    @classmethod
+    def merged(cls, parts: Sequence[tuple[Self, NDArray[Any]]]) -> Self:
+        """Return the sums of several; with each come the numbers that its classes have in all."""
+        whole = cls()
+        there = [(sums, numbers) for sums, numbers in parts if sums.n_rows_]
+        if not there:
+            return whole
+        n_classes = max(int(numbers.max(initial=-1)) + 1 for _, numbers in there)
+        whole.products_ = np.sum([sums.products_ for sums, _ in there], axis=0)
+        whole.total_ = np.sum([sums.total_ for sums, _ in there], axis=0)
+        whole.sums_ = np.zeros((n_classes, len(whole.total_)))
+        whole.counts_ = np.zeros(n_classes)
+        for sums, numbers in there:
+            whole.sums_[numbers] += sums.sums_
+            whole.counts_[numbers] += sums.counts_
+            whole.n_rows_ += sums.n_rows_
+        return whole
+
+    def scores(self, ridge: float, *, equal: bool) -> tuple[Matrix, Matrix]:
+        """Return A (D, C) and b (C,): f A + b are the scores of linear discriminant analysis.
+
+        With class means m_c about their own mean m, each by its weight, and the covariance Σ within
+        the classes: A = (Σ + r I)⁻¹ (m_c − m), b = −mᵀA − ½ (m_c − m)ᵀA_c; r is ``ridge`` times
+        the mean variance of a feature. All classes have the same weight if ``equal``, else that of
+        their rows, and the logarithm of it is added to b. A class whose rows were all taken off
+        again has no score.
+        """
+        centres = _Centres(self, equal=equal)
+        products = self.products_ / np.float32(self.n_rows_)
+        spread = _plus(products, centres.taken_off.astype(np.float32), -1)
+        diagonal = diagonal_places(len(self.total_))
+        rounding = ROUNDING * float(products[diagonal].sum())
+        strength = ridge * (float(spread[diagonal].mean()) + centres.variance) + rounding
+        return centres.scores(_solved(spread, centres.apart, strength or 1.0))
+
+
+def scores_of_rows(
+    F: Matrix, shares: Matrix, ridge: float, *, equal: bool
+) -> tuple[Matrix, Matrix]:
+    """Return what ``ClassSums.scores`` would of these rows alone: quick, if they are few.
+
+    With X the rows and what is taken off, J their signs, and products of rows instead of features:
+    (XᵀJX + r I)⁻¹ v = (v − Xᵀ (r J + X Xᵀ)⁻¹ X v) / r.
+    """
+    n, D = F.shape
+    rows = F.astype(np.float64)
+    sums = ClassSums()
+    sums.n_rows_, sums.total_ = float(n), rows.sum(axis=0)
+    sums.sums_, sums.counts_ = shares.T @ rows, shares.sum(axis=0, dtype=np.float64)
+    centres = _Centres(sums, equal=equal)
+    X = np.vstack([rows / np.sqrt(n), centres.taken_off])
+    signs = np.r_[np.ones(n), -np.ones(len(centres.taken_off))]
+    squares = np.square(X).sum(axis=1)
+    strength = ridge * (signs @ squares / D + centres.variance) + ROUNDING * squares[:n].sum()
+    strength = strength or 1.0  # rows of zeros
+    inner = X @ X.T
+    inner[np.diag_indices_from(inner)] += strength * signs
+    V = centres.apart.T
+    return centres.scores((V - X.T @ solve(inner, X @ V, assume_a="sym")) / strength)
+
+
+class _Centres:
+    """Where the classes lie: means, weights and what follows from them."""
+
+    def __init__(self, sums: ClassSums, *, equal: bool) -> None:
+        there = sums.counts_ > 1e-6  # what is less is left of rows that were taken off
+        counts = sums.counts_[there]
+        shares = counts / counts.sum()
+        weights = np.full(len(counts), 1 / len(counts)) if equal else shares
+        mean = sums.total_ / sums.n_rows_
+        means = sums.sums_[there] / counts[:, None] - mean  # (C, D)
+        middle = weights @ means
+        self.apart = means - middle
+        self.variance = float(weights @ np.square(self.apart).mean(axis=1))  # of a feature
+        # Σ f fᵀ less these rows' products is the spread within the classes.
+        self.taken_off = np.vstack([mean, means * np.sqrt(counts / sums.n_rows_)[:, None]])
+        self._origin = mean + middle
+        self._log_shares = None if equal else np.log(shares)
+
+    def scores(self, A: Numbers) -> tuple[Matrix, Matrix]:
+        """Return the scores, given their weights."""
+        b = -self._origin @ A - np.einsum("cd,dc->c", self.apart, A) / 2
+        if self._log_shares is not None:
+            b = b + self._log_shares
+        return A.astype(np.float32), b.astype(np.float32)
+
+
+def _plus(packed: Matrix, F: Matrix, sign: int, *, overwrite: bool = False) -> Matrix:
+    """Return packed + sign Σ f fᵀ over rows F (n, D)."""
+    n, D = F.shape
+    total: Matrix = ssfrk(D, n, sign, F.T, 1.0, packed, uplo="L", overwrite_c=overwrite)
+    return total
+
+
+def diagonal_places(D: int) -> NDArray[np.int64]:
+    """Return where the diagonal of a D × D matrix stands in the packed format.
+
+    The format is a matrix with one row more than D, if that is even, in Fortran's order: the first
+    half of the columns of the lower triangle, and the others, turned, in the space above them.
+
+    >>> diagonal_places(4), diagonal_places(5)
+    (array([1, 7, 0, 6]), array([ 0,  6, 12,  5, 11]))
+    """
+    j = np.arange(D)
+    half = (D + 1) // 2
+    height, shift = (D + 1, 1) if D % 2 == 0 else (D, 0)
+    left, turned = j[:half], j[half:] - half
+    return np.concatenate([left * height + left + shift, (turned + 1 - shift) * height + turned])
+
+
+def _solved(spread: Matrix, apart: Numbers, ridge: float) -> Numbers:
+    """Return (spread + r I)⁻¹ apartᵀ (D, C), for r = ridge, or more if rounding needs it."""
+    D = apart.shape[1]
+    while True:
+        regular = spread.copy()
+        regular[diagonal_places(D)] += np.float32(ridge)
+        factor, failed = spftrf(D, regular, uplo="L", overwrite_a=True)
+        if not failed:
+            solved, _ = spftrs(D, factor, apart.T.astype(np.float32), uplo="L")
+            return np.asarray(solved, np.float64)
+        ridge *= 10

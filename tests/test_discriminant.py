@@ -1,0 +1,104 @@
+"""Linear discriminant analysis from running sums."""
+
+import copy
+
+import numpy as np
+import pytest
+from scipy.linalg.lapack import strttf
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+from streamhash.discriminant import ClassSums, diagonal_places, scores_of_rows
+
+
+def rows(n=400, d=20, classes=4, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(classes, size=n)
+    X = rng.normal(size=(n, d)) + 2 * rng.normal(size=(classes, d))[y]
+    return X.astype(np.float32), np.eye(classes, dtype=np.float32)[y], y
+
+
+def summed(X, shares):
+    sums = ClassSums()
+    sums.add(X, shares)
+    return sums
+
+
+@pytest.mark.parametrize("d", [1, 2, 7, 8, 33])
+def test_the_diagonal_is_where_lapack_has_it(d):
+    packed, _ = strttf(np.asfortranarray(np.diag(np.arange(1, d + 1)).astype(np.float32)), uplo="L")
+    assert packed[diagonal_places(d)].tolist() == [*range(1, d + 1)]
+
+
+def test_its_decisions_are_those_of_linear_discriminant_analysis():
+    X, shares, y = rows()
+    A, b = summed(X, shares).scores(1e-6, equal=False)
+    oracle = LinearDiscriminantAnalysis(solver="lsqr").fit(X, y).decision_function(X)
+    scores = X @ A + b
+    gaps, wanted = (Z - Z.mean(axis=1, keepdims=True) for Z in (scores, oracle))
+    n = len(X)
+    np.testing.assert_allclose(gaps, wanted, rtol=0.02, atol=0.02 * np.abs(wanted).max())
+    assert (scores.argmax(axis=1) == oracle.argmax(axis=1)).mean() > 1 - 1 / n
+
+
+@pytest.mark.parametrize("equal", [True, False])
+@pytest.mark.parametrize("n", [30, 300])
+def test_few_rows_have_the_scores_that_their_sums_have(equal, n):
+    X, shares, _ = rows(n, d=60)
+    shares[:5] = 0  # rows without a label
+    shares[5:10] = 0.5 * (shares[5:10] + np.roll(shares[5:10], 1, axis=1))  # and with two
+    A, b = summed(X, shares).scores(0.05, equal=equal)
+    few, offsets = scores_of_rows(X, shares, 0.05, equal=equal)
+    np.testing.assert_allclose(few, A, atol=2e-3 * np.abs(A).max())
+    np.testing.assert_allclose(offsets, b, atol=2e-3 * np.abs(b).max())
+
+
+def test_sums_do_not_depend_on_the_order_and_rows_can_be_taken_off():
+    X, shares, _ = rows()
+    whole, pieces = summed(X, shares), ClassSums()
+    for part in (slice(300, None), slice(100, 300), slice(100)):
+        pieces.add(X[part], shares[part])
+    np.testing.assert_allclose(pieces.products_, whole.products_, rtol=1e-4, atol=0.02)
+    pieces.add(X[:100], shares[:100], sign=-1)
+    rest = summed(X[100:], shares[100:])
+    np.testing.assert_allclose(pieces.products_, rest.products_, rtol=1e-4, atol=0.02)
+    np.testing.assert_allclose(pieces.sums_, rest.sums_, atol=1e-3)
+    assert pieces.counts_ == pytest.approx(rest.counts_)
+    assert pieces.n_rows_ == 300
+
+
+def test_a_class_that_is_gone_has_no_score():
+    X, shares, y = rows()
+    sums = summed(X, shares)
+    gone = y == 2
+    sums.add(X[gone], shares[gone], sign=-1)
+    assert sums.scores(0.05, equal=True)[0].shape == (20, 3)
+
+
+def test_merged_sums_join_classes_by_their_numbers():
+    X, shares, y = rows()
+    first, second = y < 2, y >= 1
+    a, b = summed(X[first], shares[first][:, :2]), summed(X[second], shares[second][:, [1, 3, 2]])
+    whole = ClassSums.merged([(a, np.array([0, 1])), (b, np.array([1, 3, 2]))])
+    both = np.concatenate([np.flatnonzero(first), np.flatnonzero(second)])
+    wanted = summed(X[both], shares[both])
+    np.testing.assert_allclose(whole.sums_, wanted.sums_, atol=1e-3)
+    np.testing.assert_allclose(whole.products_, wanted.products_, rtol=1e-4, atol=1e-3)
+    assert whole.n_rows_ == len(both)
+
+
+def test_a_copy_does_not_see_what_is_added_later():
+    X, shares, _ = rows()
+    sums = summed(X[:100], shares[:100])
+    before, twin = sums.products_.copy(), copy.copy(sums)
+    for start in (100, 200, 300):
+        sums.add(X[start : start + 100], shares[start : start + 100])
+    assert (twin.products_ == before).all()
+    twin.add(X[:50], shares[:50])
+    np.testing.assert_allclose(sums.products_, summed(X, shares).products_, rtol=1e-4, atol=0.02)
+
+
+def test_rows_that_are_all_the_same_give_finite_scores():
+    X = np.ones((10, 8), np.float32)
+    A, b = summed(X, np.eye(2, dtype=np.float32)[[0, 1] * 5]).scores(0.05, equal=True)
+    assert np.isfinite(A).all()
+    assert np.isfinite(b).all()
