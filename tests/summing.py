@@ -42,6 +42,7 @@ class Summing(OnlineHasher):
 
     def forget(self, X: Any, y: Any = None):
         self._count(np.asarray(X, np.float32), np.asarray(y), -1)
+        self.n_samples_seen_ -= len(X)
         return self
 
     def settle(self):

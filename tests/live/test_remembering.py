@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from streamhash import SDOH, InputError
+from streamhash import HCOH, SDOH, InputError
 from streamhash.live import Collection, learner
 from streamhash.live.learner import pack_keys, unpack_keys
 from summing import Summing
@@ -225,10 +225,25 @@ def test_what_is_deleted_replaced_or_labelled_otherwise_is_forgotten(tmp_path):
         assert np.array_equal(c.encode(X), twin.transform(X))
         sample = {row.tobytes() for row in c._learner.reservoir_.rows}
         assert sample == {X[row].tobytes() for row in rows}
+
+
+def test_a_collection_that_has_forgotten_all_begins_anew(tmp_path):
+    path = tmp_path / "items"
+    with create(path, refresh="manual") as c:
+        c.add(range(100), X[:100], Y[:100])
+        codes = c.encode(X)
         c.delete(c.ids)
-        assert c._learner.hasher_.by_class() == {}
-        c.add([1], X[:1], Y[:1])
+        assert c._learner.is_ready is False
         assert len(c._learner.reservoir_.rows) == 0
+        assert c.refresh() is False  # to what? the model that serves goes on
+    with Collection.open(path) as c:
+        assert c.is_refresh_due() is False
+        assert np.array_equal(c.encode(X), codes)
+        c.add(range(30), X[100:130], Y[100:130])
+        assert c.refresh() is True
+        assert np.array_equal(
+            c.encode(X), hasher().partial_fit(X[100:130], Y[100:130]).transform(X)
+        )
 
 
 def test_what_leaves_is_durable_and_gone_before_more_is_learned(tmp_path):
@@ -251,7 +266,7 @@ def test_what_leaves_is_durable_and_gone_before_more_is_learned(tmp_path):
 @pytest.mark.parametrize("forget_deleted", [True, False])
 def test_what_stays_learned(tmp_path, forget_deleted):
     """If forgetting is not wanted, or the method cannot."""
-    method = SDOH(16, batch_size=20, random_state=0) if forget_deleted else hasher()
+    method = HCOH(16, batch_size=20, random_state=0) if forget_deleted else hasher()
     path = tmp_path / "items"
     with create(path, method, refresh="manual", forget_deleted=forget_deleted) as c:
         c.add(range(60), X[:60], Y[:60])

@@ -215,6 +215,8 @@ class Learner(Streaming):
 
     Attributes
     ----------
+    is_ready_ : bool
+        Whether it can encode.
     monitor_ : Monitor
     waiting_ : array of uint8
         The keys of items that wait, packed.
@@ -251,6 +253,7 @@ class Learner(Streaming):
         self.hasher_ = snapshot(self.hasher) if is_fitted(self.hasher) else clone(self.hasher)
         self.hasher = clone(self.hasher)
         self.reservoir_ = Reservoir(self.reservoir_size, random_state=seed)
+        self.is_ready_ = is_fitted(self.hasher_)
         self.monitor_ = Monitor()
         self.waiting_ = pack_keys(NO_KEYS)
         self.leaving_rows_: Matrix = np.empty((0, 0), np.float32)
@@ -271,6 +274,7 @@ class Learner(Streaming):
         if not hasattr(learner, "waiting_"):
             learner.waiting_ = pack_keys(NO_KEYS)
             learner.leaving_rows_, learner.leaving_labels_ = np.empty((0, 0), np.float32), []
+            learner.is_ready_ = is_fitted(learner.hasher_)
         return learner
 
     def copy(self) -> "Learner":
@@ -315,8 +319,8 @@ class Learner(Streaming):
 
     @property
     def is_ready(self) -> bool:
-        """Whether it can encode."""
-        return self.n_learned_ > 0 or is_fitted(self.hasher_)
+        """Whether it can encode: it has learned something, and not forgotten all of it again."""
+        return self.is_ready_
 
     @property
     def waiting_keys(self) -> Keys:
@@ -400,7 +404,7 @@ class Learner(Streaming):
         if there.any():
             twin = self.copy()
             twin.waiting_ = pack_keys(waiting[~there])
-        if not forget or self.n_learned_ == 0:
+        if not forget or not self.is_ready:
             return twin
         learned = keys[~np.isin(keys, waiting)]
         if self.hasher.needs_labels:
@@ -431,6 +435,8 @@ class Learner(Streaming):
         known = [i for i, name in enumerate(names) if name is not None]
         self.hasher_.forget(X, as_labels(names) if self.hasher_.needs_labels else None)
         self.reservoir_.drop(X[known])
+        if self.hasher_.n_samples_seen_ == 0:  # of all that it knew, nothing is left
+            self.hasher_, self.is_ready_ = clone(self.hasher), False
         self.leaving_rows_, self.leaving_labels_, self.state = X[:0], [], None
 
     def _loaded(self) -> "Learner":
@@ -521,7 +527,7 @@ class Learner(Streaming):
             sample.take(rows, names)
         self.n_items_ = n_items
         self.n_learned_ += n
-        self.state = None
+        self.is_ready_, self.state = True, None
         return n
 
     def _weigh(

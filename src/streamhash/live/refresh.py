@@ -159,6 +159,8 @@ class Refresher:
             with journal.storing(learner, twin):
                 pass
         if not learner.is_ready:
+            if moment.model is not None:  # all that was learned is forgotten: it goes on serving
+                return None
             raise InputError(
                 "Collection.refresh: nothing has been learned yet; add labelled items first."
             )
