@@ -581,6 +581,7 @@ def run_plan(plan: Plan) -> Row:
     for stop in checkpoint_positions(n_stream, hasher.batch_size, plan.checkpoints):
         with _measured(seconds, "learn"):
             parts.learn(hasher, done, stop)
+            hasher.settle()  # so that its time is counted here, not as encoding
         done = stop
         if done < n_stream:
             coded = parts.encode(hasher)
