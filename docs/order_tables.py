@@ -12,10 +12,12 @@ from streamhash.lab.rows import LATER
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw_sorted", "order_table", "sorted_figure"]
+__all__ = ["ablation_table", "draw_sorted", "order_table", "sorted_figure"]
 
 FOLDER = Path(__file__).parents[1] / "results" / "orders"
 CURVES = "curves"  # the folder of the figure's rows
+ABLATION = "ablation"  # the folder of SDOH's rows with one addition off
+SETS = ("mnist", "cifar10-features", "miniplaces-features", "digits", "long-tail", "reuters")
 BITS = 32
 OWN = "sdoh"  # shown with its default settings as well as with tuned ones
 PICTURE = "![mAP of each class along a sorted stream](figures/sorted-stream.png)"
@@ -47,6 +49,32 @@ def order_table(data: str, folder: Path = FOLDER) -> str:
         rows.append([METHODS[method].__name__, settings, *cells])
     table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
     return f"{table}\n\n{_sizes(lines)}"
+
+
+def ablation_table(folder: Path = FOLDER) -> str:
+    """SDOH with one addition off at a time, on all sets: mAP of seed 0, shuffled and sorted."""
+    found: dict[str, dict[Column, float]] = {}
+    rows = [row for data in (*SETS, ABLATION) for row in read_rows(folder / data / "rows.jsonl")]
+    for row in rows:
+        cell = (row["method"], row["settings"], row["n_bits"], row["seed"], row["label_noise"])
+        if cell == (OWN, "default", BITS, 0, 0) and row["order"] in ("shuffled", "sorted"):
+            changes = ", ".join(f"`{name}={value}`" for name, value in row["changes"].items())
+            by_set = found.setdefault(changes or "default", {})
+            by_set[row["data"], row["order"] == "sorted"] = row["metrics"]["map"]
+    if len(found) < 2:
+        return NOTHING
+    head = ["SDOH, mAP, 32 bits, shuffled / sorted", *SETS]
+    lines = [head, ["---", *["---:"] * len(SETS)]]
+    for changes, by_set in found.items():
+        cells = [
+            " / ".join(
+                brief(by_set[data, is_sorted]) if (data, is_sorted) in by_set else "–"
+                for is_sorted in (False, True)
+            )
+            for data in SETS
+        ]
+        lines.append([changes, *cells])
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n\nOne seed."
 
 
 def _by_method(data: str, folder: Path) -> dict[tuple[str, str], ByColumn]:

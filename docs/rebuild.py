@@ -18,7 +18,7 @@ from pathlib import Path
 
 from live_tables import alarm_table, draw_drift, drift_table, million_table
 from option_tables import with_options
-from order_tables import draw_sorted, order_table, sorted_figure
+from order_tables import ablation_table, draw_sorted, order_table, sorted_figure
 from streamhash.hashers import METHODS
 from streamhash.lab import (
     Comparison,
@@ -246,6 +246,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "live-million": million_table,
     "live-alarms": alarm_table,
     "sorted-stream": sorted_figure,
+    "ablation": ablation_table,
 }
 
 
