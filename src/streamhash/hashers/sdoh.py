@@ -305,10 +305,10 @@ class SDOH(NormalizedHasher):
 
     @property
     def next_stage(self) -> int:
-        """How many rows a collection gathers before it learns: with a memory, a twentieth more."""
+        """How many rows a collection gathers before it learns: with a memory, a tenth more."""
         if not self._remembers:
             return self.batch_size
-        return max(self.batch_size, getattr(self, "n_samples_seen_", 0) // 20)
+        return max(self.batch_size, getattr(self, "n_samples_seen_", 0) // 10)
 
     def _learn_stage(self, X: Matrix, y: Any) -> None:
         if not self._remembers:
