@@ -152,8 +152,12 @@ class ForgettingMachine(Machine):
             assert not known
 
 
-TestMachine = Machine.TestCase
-TestForgettingMachine = ForgettingMachine.TestCase
-for case in (TestMachine, TestForgettingMachine):
+def marked(machine):
+    case = machine.TestCase
     case.settings = machine_settings(examples=8, steps=25)
     case.pytestmark = [pytest.mark.machine, pytest.mark.slow]
+    return case
+
+
+TestMachine = marked(Machine)
+TestForgettingMachine = marked(ForgettingMachine)

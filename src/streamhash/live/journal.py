@@ -301,6 +301,8 @@ class Journal:
                     self._learner_behind = True
                     after = before[0] + items, before[1] + labels
                     self._store_learner(twin or learner, after)
+                elif self.folder is None and self._latest != before:
+                    raise self._in_use()  # which else the learner's commit would tell
                 yield
                 if twin is not None:
                     learner.become(twin)
