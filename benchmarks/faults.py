@@ -56,7 +56,7 @@ def vectors(ids: Any, versions: Any) -> NDArray[np.float32]:
 
 
 def hasher() -> SDOH:
-    return SDOH(BITS, batch_size=20, random_state=0)
+    return SDOH(BITS, batch_size=20, n_features=64, memory=100, random_state=0)
 
 
 class Stored(NamedTuple):

@@ -25,7 +25,7 @@ X, Y = stream(400)
 
 
 def hasher(n_bits=16):
-    return SDOH(n_bits, batch_size=20, random_state=0)
+    return SDOH(n_bits, batch_size=20, n_features=32, memory=60, random_state=0)
 
 
 @pytest.fixture

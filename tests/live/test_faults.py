@@ -35,7 +35,7 @@ X, Y = stream()
 
 
 def hasher():
-    return SDOH(16, batch_size=20, random_state=0)
+    return SDOH(16, batch_size=20, n_features=32, memory=60, random_state=0)
 
 
 def whole(collection):

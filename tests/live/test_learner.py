@@ -55,7 +55,7 @@ def test_items_without_labels_count_for_what_was_missed():
 
 @pytest.mark.slow
 def test_a_collection_refreshes_after_a_change_and_hardly_without(tmp_path):
-    hasher = SDOH(16, batch_size=100, random_state=0)
+    hasher = SDOH(16, batch_size=100, n_features=64, memory=200, random_state=0)
     with Collection.create(tmp_path / "items", hasher, random_state=0) as items:
         for seed in range(20):
             items.add(None, *piece(100, [0, 1, 2], seed))
@@ -72,7 +72,7 @@ def test_a_collection_refreshes_after_a_change_and_hardly_without(tmp_path):
 
 
 def test_the_state_of_the_trigger_is_durable(tmp_path):
-    hasher = SDOH(16, batch_size=100, random_state=0)
+    hasher = SDOH(16, batch_size=100, n_features=64, memory=200, random_state=0)
     path = tmp_path / "items"
     with Collection.create(path, hasher, refresh="manual") as items:
         for seed, classes in enumerate([[0, 1], [0, 1, 2, 3], [0, 1, 2, 3]]):

@@ -39,7 +39,7 @@ class Machine(RuleBasedStateMachine):
         self.n = 0
 
     def hasher(self):
-        return SDOH(8, batch_size=4, random_state=0)
+        return SDOH(8, batch_size=4, n_features=16, memory=20, random_state=0)
 
     def teardown(self):
         self.c.close()

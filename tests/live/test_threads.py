@@ -13,7 +13,7 @@ from streamhash.live import Collection
 def test_searches_go_on_while_another_thread_adds_and_refreshes(tmp_path):
     random = np.random.default_rng(0)
     X, y = random.standard_normal((2000, 8)).astype(np.float32), random.integers(0, 3, 2000)
-    hasher = SDOH(8, batch_size=50, random_state=0)
+    hasher = SDOH(8, batch_size=50, n_features=32, memory=60, random_state=0)
     items = Collection.create(tmp_path / "items", hasher, refresh="manual")
     items.add(range(1000), X[:1000], y[:1000])
     done, errors, searches = threading.Event(), [], 0
