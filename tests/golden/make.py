@@ -11,6 +11,7 @@ from pathlib import Path
 
 import llvmlite.binding
 import numpy as np
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_info
 
@@ -37,9 +38,11 @@ def hashers(seed: int):
         yield f"{name} default", method(n_bits=BITS, random_state=seed)
         for data in method.settings:
             yield f"{name} {data}", method.published(data, n_bits=BITS, random_state=seed)
-    parts = [CenterScale(), AnchorMap(100)]
-    yield "pipeline", StreamPipeline(parts, SDOH(BITS, random_state=seed))
-    yield "snapshot", SnapshotHasher(SDOH(BITS, random_state=seed), random_state=seed)
+    # SDOH as it was by default up to version 0.1: these hashes are as old as it.
+    plain = SDOH(BITS, memory=0, features=None, random_state=seed)
+    yield "sdoh plain", plain
+    yield "pipeline", StreamPipeline([CenterScale(), AnchorMap(100)], clone(plain))
+    yield "snapshot", SnapshotHasher(clone(plain), random_state=seed)
 
 
 def datasets():

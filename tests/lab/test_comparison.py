@@ -44,6 +44,9 @@ def real_row():
     return run_cell("lsh", "digits", 16, 0, stream=400, checkpoints=3)
 
 
+STAGE_BY_STAGE = {"memory": 0, "features": None}  # as the ablation has SDOH's default settings
+
+
 def made(method, n_bits, seed, value, *, settings="published", changes=None, **more):
     changes = changes or {}
     metric = more.get("curve_metric", "map")
@@ -192,6 +195,19 @@ def test_an_ablation_compares_the_whole_with_its_parts():
     )
 
 
+def test_an_ablation_names_only_what_a_part_changes_in_the_whole():
+    changes = {**STAGE_BY_STAGE, "label_distribution": "plain"}
+    rows = [
+        *made_table({"sdoh": 0.8}, settings="default", changes=STAGE_BY_STAGE),
+        made("sdoh", 32, 0, 0.7, settings="default", changes=changes),
+    ]
+    (verdict,) = verdicts(compared(rows, "mnist-ablation"))
+    assert verdict.sentences[0] == (
+        "mAP, mean change over the lengths: label_distribution=plain −.105."
+    )
+    assert verdicts(compared(rows[4:], "mnist-ablation")) == []  # no whole to judge a part by
+
+
 def test_closeness_counts_differences_as_they_are_shown(table):
     near, farthest = closeness(table)
     assert near.startswith("3 of 12 cells are within .020 of the paper's and 7 within .050;")
@@ -237,11 +253,13 @@ def test_no_row_is_lost_in_silence():
 
 
 def test_a_default_line_alone_is_no_comparison_and_keeps_its_company():
-    rows = made_table({"sdoh": 0.8, "lsh": 0.3}, settings="default")
+    rows = made_table({"sdoh": 0.8}, settings="default", changes=STAGE_BY_STAGE)
+    rows += made_table({"lsh": 0.3}, settings="default")
     contents = Report.of(rows)
     assert contents.comparisons == ()
     assert len(contents.rest) == 4
-    plain = [made("sdoh", 32, 0, 0.7, settings="default", changes={"label_distribution": "plain"})]
+    changes = {**STAGE_BY_STAGE, "label_distribution": "plain"}
+    plain = [made("sdoh", 32, 0, 0.7, settings="default", changes=changes)]
     contents = Report.of([*rows, *plain])
     assert [c.name for c in contents.comparisons] == ["mnist-ablation"]
     assert [line.method for line in contents.rest if line.n_bits == 64] == ["sdoh", "lsh"]

@@ -7,18 +7,20 @@ import logging
 import pytest
 from rich.console import Console
 
+from data import need_data
 from streamhash.errors import FileError
 from streamhash.lab import (
     append_row,
     latest,
     markdown_table,
+    plan_cell,
     read_rows,
     rich_table,
     run_cell,
     summarise,
     to_json,
 )
-from streamhash.lab.rows import METRICS
+from streamhash.lab.rows import METRICS, row_key
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +135,24 @@ def test_a_row_of_an_old_version_has_the_names_of_today(rows, tmp_path):
     }
     append_row(tmp_path / "rows.jsonl", old)
     (row,) = read_rows(tmp_path / "rows.jsonl")
-    assert row["changes"] == {"n_anchors": 100}
-    assert row["parameters"]["features"] is None  # parameters that came later
-    assert row["parameters"]["memory"] == 0
-    assert row["command"] == "streamhash bench --method sdoh --set n_anchors=100 --set sigma=0.5"
+    assert row["changes"] == {"memory": 0, "features": None, "n_anchors": 100}
+    assert row["command"] == (
+        "streamhash bench --method sdoh --set n_anchors=100 --set sigma=0.5 --set memory=0 "
+        "--set features=None"
+    )
+
+
+@pytest.mark.parametrize("settings", ["default", "published", "tuned"])
+def test_a_row_of_an_old_version_is_the_cell_that_its_command_runs(settings, tmp_path):
+    need_data("mnist")
+    changes = {"memory": 0, "features": None} if settings == "default" else {}
+    cell = plan_cell("sdoh", "mnist", settings=settings, changes=changes).identity()
+    new = ("memory", "features", "class_scores", "n_features", "ridge", "equal_classes", "passes")
+    parameters = {name: value for name, value in cell["parameters"].items() if name not in new}
+    parameters["kernel"] = parameters.pop("n_anchors")
+    old = {"version": "0.1.0", "changes": {}, "parameters": parameters, "metrics": {}}
+    append_row(tmp_path / "rows.jsonl", {**cell, **old})
+    (row,) = read_rows(tmp_path / "rows.jsonl")
+    assert row_key(row) == row_key(cell)
+    assert row["changes"] == changes
+    assert row_key(row) != row_key(plan_cell("sdoh", "mnist").identity())

@@ -233,10 +233,17 @@ def read_experiment(name: str) -> Experiment:
             Protocol(**{**shared, **on, "settings": tuple(on["settings"])}) for on in given["on"]
         ),
         extra_runs=tuple(
-            {**run, "bits": tuple(run.get("bits", bits))} for run in given.get("run", ())
+            {**run, "bits": tuple(run.get("bits", bits)), "changes": _changes(run)}
+            for run in given.get("run", ())
         ),
         seeds=given.get("seeds", 3),
     )
+
+
+def _changes(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a run changes; TOML has no null, and "none" stands for it."""
+    changes = run.get("changes", {})
+    return {name: None if value == "none" else value for name, value in changes.items()}
 
 
 def _numbers(given: Mapping[str, Any], bits: Sequence[int]) -> tuple[Numbers, ...]:

@@ -13,6 +13,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ LATER = {
     **{"split": "all", "curve_metric": "map", "test_seeds": 0},
     **{"order": "shuffled", "label_noise": 0.0},
 }
-LATER_PARAMETERS = {"features": None, "memory": 0}
+LATER_PARAMETERS: dict[str, Any] = {"memory": 0, "features": None}
 # The five metrics of the papers: name in the row, heading, and what it says in plain words.
 METRICS = {
     "map": ("mAP", "how near the top of the whole ranking the similar items stand"),
@@ -104,22 +105,38 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def _by_new_names(row: Row) -> Row:
-    """Return a row of version 0.1 with parameters, also of its command, as they are called now."""
+    """Return a row of version 0.1 as it is written now: it may differ from today's defaults.
+
+    Parameters, also of its command, have their new names. Those that came later are added, and
+    where they are on by default, as SDOH's memory is, the row tells that they were off.
+    """
     if not str(row.get("version")).startswith("0.1."):
         return row
     method = str(row["method"])
     parameters, changes = (
         new_parameters(method, row.get(part) or {}) for part in ("parameters", "changes")
     )
-    came_later = {"anchors": None} if method in ("hmoh", "okh") else {}
-    parameters = {**LATER_PARAMETERS, **came_later, **parameters}
+    defaults = _defaults(method)
+    parameters = {**defaults, **LATER_PARAMETERS, **parameters}
     command = re.sub(
         r"(?<=--set )(\w+)=(\S+)",
         lambda match: "=".join(*new_parameters(method, {match[1]: match[2]}).items()),
         row.get("command", ""),
     )
+    if row["settings"] == "default":  # others name all that they need
+        off = {k: v for k, v in LATER_PARAMETERS.items() if defaults.get(k, v) != v}
+        changes = {**off, **changes}
+        command += "".join(f" --set {name}={value}" for name, value in off.items())
     renamed = {"parameters": dict(sorted(parameters.items())), "changes": changes}
     return {**row, **renamed, "command": command}
+
+
+@cache
+def _defaults(method: str) -> dict[str, Any]:
+    """Return the parameters of a method by default; nothing of one that is not in the library."""
+    from streamhash.hashers import METHODS
+
+    return METHODS[method]().get_params(deep=False) if method in METHODS else {}
 
 
 def read_folder(folder: Path) -> list[Row]:

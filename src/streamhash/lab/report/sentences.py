@@ -209,10 +209,10 @@ def _curve(entry: Entry, bits: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _judge_ablation(comparison: Comparison, settings: str) -> Verdict | None:
     """Judge where a part taken out makes the method worse, by more than the seeds' deviation."""
-    entries = list(comparison.entries(settings))
-    whole = next((entry for entry in entries if not entry.run.changes), None)
-    parts = [entry for entry in entries if entry.run.changes]
-    if whole is None or not parts:
+    entries = sorted(comparison.entries(settings), key=lambda entry: len(entry.run.changes))
+    whole, *parts = entries
+    shared = whole.run.changed
+    if not parts or not all(set(shared) < set(part.run.changed) for part in parts):
         return None
     losses = [  # clear ones: by more than the deviation
         ours - theirs > max(entry.lines[bits].std(metric) or 0.0 for entry in (part, whole))
@@ -227,7 +227,8 @@ def _judge_ablation(comparison: Comparison, settings: str) -> Verdict | None:
             both = _both(part, whole, [(metric, bits) for bits in whole.lines])
             if both:
                 change = float(np.mean([theirs - ours for theirs, ours in both]))
-                changes.append(f"{', '.join(part.run.changed)} {signed(change)}")
+                taken = [each for each in part.run.changed if each not in shared]
+                changes.append(f"{', '.join(taken)} {signed(change)}")
         if changes:
             sentences.append(f"{heading(metric)}, mean change over the lengths: {join(changes)}.")
     return Verdict(settings, sum(losses), len(losses), "comparisons", tuple(sentences))
