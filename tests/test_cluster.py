@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from data import need_data
-from streamhash import SDOH
-from streamhash.cluster import cluster_executor
-from streamhash.errors import UnreachableError
+from streamhash import HCOH, SDOH, mean_average_precision
+from streamhash.cluster import cluster_executor, learn_on
+from streamhash.errors import InputError, UnreachableError
 from streamhash.lab import plan_cell, read_folder, run_cells
 from streamhash.lab.datasets import load_data
 from streamhash.live import Collection
@@ -180,6 +180,50 @@ def test_the_papers_tables_are_made_on_a_cluster(tmp_path, cluster):
     )
     assert done.returncode == 0, done.stderr
     assert {row["method"] for row in read_folder(tmp_path)} == {"lsh"}
+
+
+@pytest.mark.parametrize("cut", ["at random", "by class"])
+def test_workers_learn_a_half_each(tmp_path, cluster, cut):
+    data = load_data("digits")
+    X, y = data.X[:1400].astype(np.float32), data.y[:1400]
+    is_first = np.arange(1400) % 2 == 0 if cut == "at random" else y < 5
+    files = [tmp_path / name for name in ("first.npz", "second.npz")]
+    for file, rows in zip(files, (is_first, ~is_first), strict=True):
+        np.savez(file, X=X[rows], y=y[rows])
+
+    def read(file):
+        with np.load(file) as arrays:
+            yield from zip(*(np.array_split(arrays[name], 4) for name in "Xy"), strict=True)
+
+    def quality(model):
+        asked = model.transform(data.X[1400:]), data.y[1400:]
+        return mean_average_precision(*asked, model.transform(X), y)
+
+    hasher = SDOH(32, n_features=512, random_state=0)
+    with cluster_executor(cluster.scheduler) as executor:
+        weighed = Weighed(executor)
+        model = learn_on(weighed, hasher, read, files)
+        halves = [learn_on(executor, hasher, read, [file]) for file in files]
+    assert weighed.submitted == 2
+    assert sorted(weighed.sizes)[1] < SMALL < X.nbytes // 10  # no rows among the two tasks
+    assert not hasattr(hasher, "n_samples_seen_")
+    assert model.get_params() == hasher.get_params()
+    assert [each.n_samples_seen_ for each in (model, *halves)] == [
+        1400,
+        *map(sum, (is_first, ~is_first)),
+    ]
+    whole = quality(SDOH(32, n_features=512, random_state=0).fit(X, y))
+    assert quality(model) == pytest.approx(whole, abs=0.01)
+    if cut == "by class":
+        assert max(map(quality, halves)) < whole - 0.2
+
+
+def test_only_what_can_be_merged_is_learned_on_a_cluster(cluster):
+    with cluster_executor(cluster.scheduler) as executor:
+        with pytest.raises(InputError, match="models of HCOH cannot be merged; take SDOH"):
+            learn_on(executor, HCOH(32), list, [[]])
+        with pytest.raises(InputError, match="no shares to learn; pass at least one"):
+            learn_on(executor, SDOH(32), list, [])
 
 
 def test_a_scheduler_that_is_not_there_is_an_error():
