@@ -5,7 +5,8 @@
 A scheduler of Dask and two worker processes of one thread each. The stream is that of the papers'
 protocol, 20,000 rows; it is cut into random halves, and, which is harder, into halves that have no
 class in common. mAP of the model of the whole stream, learned in this process, of the models of the
-two halves, and of the two merged.
+two halves, and of the two merged. A worker's CPU seconds are for learning alone: the hash functions
+are worked out here.
 """
 
 import argparse
