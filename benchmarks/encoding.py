@@ -3,7 +3,7 @@
     python benchmarks/encoding.py
 
 One thread, all in one run, interleaved; read the ratios. *Linear*: X W. *Absolute* and *fourier*:
-the 3,072 features of RandomFeatures, times W. *Dense*: the absolute ones with the directions as a
+the 3,584 features of RandomFeatures, times W. *Dense*: the absolute ones with the directions as a
 matrix. The second table goes the whole way, from rows to packed codes, as a model does: centred,
 brought to unit length, mapped, projected, packed.
 """
@@ -57,7 +57,7 @@ def project(features: Callable[[Any], Any], X: Any, W: Any) -> None:
 def dense_matrix(part: RandomFeatures, d: int) -> Any:
     """All directions of the map as one matrix (d, FEATURES), the linear ones first."""
     rows = np.eye(d)
-    linear = min(d, FEATURES // 3)
+    linear = part.n_linear_
     m = FEATURES - linear
     if linear == d:
         halves = [rows, plain_linear_features(rows, part.signs_, m)]
@@ -69,9 +69,9 @@ def dense_matrix(part: RandomFeatures, d: int) -> Any:
     return np.concatenate(halves, axis=1).astype(np.float32)
 
 
-def dense_features(X: Any, matrix: Any) -> Any:
+def dense_features(X: Any, matrix: Any, n_linear: int) -> Any:
     features = X @ matrix
-    nonlinear = features[:, min(X.shape[1], FEATURES // 3) :]
+    nonlinear = features[:, n_linear:]
     np.abs(nonlinear, out=nonlinear)
     return features
 
@@ -92,7 +92,9 @@ def projections() -> None:
         V = random.standard_normal((d, BITS), dtype=np.float32)
         W = random.standard_normal((FEATURES, BITS), dtype=np.float32)
         absolute, fourier = (RandomFeatures(kind=kind).fit(X[:1]) for kind in KINDS)
-        dense = partial(dense_features, matrix=dense_matrix(absolute, d))
+        dense = partial(
+            dense_features, matrix=dense_matrix(absolute, d), n_linear=absolute.n_linear_
+        )
         found = rows_a_second(
             {
                 "linear": partial(project, np.asarray, X, V),

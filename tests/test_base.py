@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import streamhash
+from quick import plain_sdoh
 from streamhash import (
     LSH,
     SDOH,
@@ -83,7 +84,7 @@ NAN = np.where(np.arange(8) == 3, np.nan, X[:5])
     ],
 )
 def test_errors_say_what_came_and_what_to_do(call, message):
-    model = SDOH(n_bits=8, random_state=0).fit(X, Y)
+    model = plain_sdoh(8, random_state=0).fit(X, Y)
     weights = model.W_.copy()
     with pytest.raises(InputError) as caught:
         call(model)
@@ -110,7 +111,9 @@ def test_single_label_methods_refuse_label_matrices():
 def test_labels_of_several_types_keep_apart():
     one_and_text = [1 if label == 0 else "1" for label in Y]
     numbers = (Y == 0).astype(int)
-    first, second = (SDOH(8, random_state=0).fit(X, labels) for labels in (one_and_text, numbers))
+    first, second = (
+        plain_sdoh(8, random_state=0).fit(X, labels) for labels in (one_and_text, numbers)
+    )
     assert np.array_equal(first.W_, second.W_)
 
 
@@ -130,7 +133,7 @@ def test_long_pieces_are_cut_and_short_ones_are_stages():
 
 @pytest.mark.parametrize("n_bits", [1, 7, 8, 9, 1024])
 def test_any_code_length_from_1_to_1024(n_bits):
-    codes = SDOH(n_bits=n_bits, random_state=0).fit(X, Y).transform(X)
+    codes = plain_sdoh(n_bits, random_state=0).fit(X, Y).transform(X)
     assert codes.shape == (300, (n_bits + 7) // 8)
 
 
@@ -160,7 +163,7 @@ def test_the_public_surface_is_what_all_says():
 
 
 def test_a_stream_of_single_rows_is_told_to_come_in_pieces(caplog):
-    model = SDOH(n_bits=8, random_state=0)
+    model = plain_sdoh(8, random_state=0)
     for row in range(3):
         model.partial_fit(X[row : row + 1], Y[row : row + 1])
     assert [record.getMessage() for record in caplog.records] == [

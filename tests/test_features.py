@@ -5,7 +5,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
-from streamhash import LSH, OKH, SDOH, AnchorMap, CenterScale, InputError, StreamPipeline
+from quick import plain_sdoh
+from streamhash import LSH, OKH, AnchorMap, CenterScale, InputError, StreamPipeline
 from streamhash.base import StreamPart
 from streamhash.features import RadialMap, unit_length
 
@@ -57,7 +58,7 @@ def test_a_part_of_ones_own_may_follow_rows():
 
     running = np.maximum.accumulate(abs(X).max(axis=1))[:, None]
     assert np.array_equal(Largest().follow_rows(X), X / running)
-    model = StreamPipeline([Largest()], SDOH(8, random_state=0)).fit(X, Y)
+    model = StreamPipeline([Largest()], plain_sdoh(8, random_state=0)).fit(X, Y)
     assert model.parts_[0].largest_ == abs(X).max()
 
 
@@ -72,7 +73,7 @@ def test_methods_see_prepared_rows_and_their_parts_can_be_used_alone():
 
 def test_a_pipeline_is_its_parts_in_a_row():
     parts = [CenterScale(scale="unit"), AnchorMap(20)]
-    model = StreamPipeline(parts, SDOH(n_bits=8, batch_size=100, random_state=0)).fit(X, Y)
+    model = StreamPipeline(parts, plain_sdoh(8, batch_size=100, random_state=0)).fit(X, Y)
     assert not hasattr(parts[0], "mean_")
     scale, anchors, hasher = (clone(part) for part in (*parts, model.hasher))
     for start in range(0, 300, 100):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from quick import plain_sdoh
 from streamhash import (
     LSH,
     SDOH,
@@ -73,9 +74,11 @@ def test_information_worked_by_hand():
 
 def test_codes_are_those_of_the_snapshot_until_it_is_renewed():
     X, y = stream()
-    model = SnapshotHasher(SDOH(16, batch_size=50, random_state=0), automatic=False, random_state=0)
+    model = SnapshotHasher(
+        plain_sdoh(16, batch_size=50, random_state=0), automatic=False, random_state=0
+    )
     model.partial_fit(X[:50], y[:50])
-    first = SDOH(16, batch_size=50, random_state=0).partial_fit(X[:50], y[:50])
+    first = plain_sdoh(16, batch_size=50, random_state=0).partial_fit(X[:50], y[:50])
     model.partial_fit(X[50:], y[50:])
     assert np.array_equal(model.transform(X), first.transform(X))
     now = first.partial_fit(X[50:], y[50:])
@@ -89,7 +92,7 @@ def test_codes_are_those_of_the_snapshot_until_it_is_renewed():
 def test_the_gain_is_the_difference_of_information():
     X, y = stream()
     model = SnapshotHasher(
-        SDOH(16, random_state=0, batch_size=50), automatic=False, random_state=0
+        plain_sdoh(16, random_state=0, batch_size=50), automatic=False, random_state=0
     ).fit(X, y)
     rows = model.reservoir_.rows
     same = y[:, None] == y
@@ -109,7 +112,7 @@ def test_the_gain_is_the_difference_of_information():
 def test_a_worse_model_is_not_taken():
     X, y = stream()
     model = SnapshotHasher(
-        SDOH(16, random_state=0, batch_size=50), automatic=False, random_state=0
+        plain_sdoh(16, random_state=0, batch_size=50), automatic=False, random_state=0
     ).fit(X, y)
     model.refresh()
     model.hasher_.W_ = np.zeros_like(model.hasher_.W_)
@@ -120,7 +123,7 @@ def test_a_worse_model_is_not_taken():
 def test_the_fixed_trigger_goes_by_instances():
     X, y = stream()
     model = SnapshotHasher(
-        SDOH(16, batch_size=30, random_state=0),
+        plain_sdoh(16, batch_size=30, random_state=0),
         trigger="fix",
         interval=70,
         automatic=False,
@@ -132,7 +135,7 @@ def test_the_fixed_trigger_goes_by_instances():
         worth.append(model.worth_refreshing())
     assert worth == [False, False, True, True]
     by_itself = SnapshotHasher(
-        SDOH(16, batch_size=30, random_state=0), trigger="fix", interval=70, random_state=0
+        plain_sdoh(16, batch_size=30, random_state=0), trigger="fix", interval=70, random_state=0
     ).fit(X[:300], y[:300])
     # The first stage, then the first look at 90 (60 since the snapshot: too few), 180 and 270.
     assert (by_itself.n_refreshes_, by_itself.n_since_refresh_) == (3, 30)
@@ -174,15 +177,15 @@ def test_labels_are_needed_for_information_only():
     with pytest.raises(InputError, match=r'came without labels.*use trigger="fix"'):
         model.gain()
     assert isinstance(SnapshotHasher(LSH(8)).fit(X, y).gain(), float)
-    shared = SnapshotHasher(SDOH(8, random_state=0), random_state=0).fit(X, np.eye(3)[y])
-    single = SnapshotHasher(SDOH(8, random_state=0), random_state=0).fit(X, y)
+    shared = SnapshotHasher(plain_sdoh(8, random_state=0), random_state=0).fit(X, np.eye(3)[y])
+    single = SnapshotHasher(plain_sdoh(8, random_state=0), random_state=0).fit(X, y)
     assert shared.gain() == single.gain()
 
 
 def test_both_models_are_saved(tmp_path):
     X, y = stream()
     model = SnapshotHasher(
-        SDOH(16, batch_size=50, random_state=0), automatic=False, random_state=0
+        plain_sdoh(16, batch_size=50, random_state=0), automatic=False, random_state=0
     ).fit(X, y)
     model.save(tmp_path / "model")
     loaded = load(tmp_path / "model")

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import streamhash
-from streamhash import LSH, SDOH, CenterScale, FileError, InputError, StreamPipeline, storage
+from quick import plain_sdoh
+from streamhash import LSH, CenterScale, FileError, InputError, StreamPipeline, storage
 
 FILES = (Path(__file__).parent / "files").glob("*.streamhash")
 OLD_FILES = sorted(path for path in FILES if "index" not in path.name)  # those: test_search.py
@@ -18,7 +19,7 @@ OLD_FILES = sorted(path for path in FILES if "index" not in path.name)  # those:
 def learned(seed=0):
     random = np.random.default_rng(seed)
     X, y = random.standard_normal((300, 8)).astype(np.float32), random.integers(3, size=300)
-    return SDOH(n_bits=16, random_state=0).fit(X, y), X
+    return plain_sdoh(16, random_state=0).fit(X, y), X
 
 
 @pytest.fixture

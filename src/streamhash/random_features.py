@@ -64,11 +64,11 @@ class RandomFeatures(StreamPart):
 
     Examples
     --------
-    >>> x, y = np.eye(2, 784, dtype=np.float32)
+    >>> x, y = np.eye(2, 200, dtype=np.float32)
     >>> part = RandomFeatures().fit([x])
     >>> u, v = part.transform([x, y])
-    >>> u.shape, np.array_equal(u[:784], x), np.array_equal(part.transform([2 * x])[0], 2 * u)
-    ((3072,), True, True)
+    >>> u.shape, np.array_equal(u[:200], x), np.array_equal(part.transform([2 * x])[0], 2 * u)
+    ((3584,), True, True)
     """
 
     n_features: int = parameter(Whole(2), default=3584, kw_only=False)

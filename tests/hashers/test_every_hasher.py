@@ -6,6 +6,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from quick import plain_sdoh
 from streamhash import (
     BSODH,
     FROSH,
@@ -32,10 +33,14 @@ from streamhash.parameters import Number, Span, Whole, parameter
 
 HASHERS = {
     **{method.__name__: method(n_bits=16, random_state=0) for method in METHODS.values()},
-    "SDOH(anchors)": SDOH(n_bits=16, n_anchors=50, random_state=0),
+    "SDOH(small)": SDOH(n_bits=16, memory=300, n_features=448, random_state=0),
+    "SDOH(linear)": SDOH(n_bits=16, memory=300, features=None, random_state=0),
+    "SDOH(rows)": SDOH(n_bits=16, memory=300, features=None, class_scores=None, random_state=0),
+    "SDOH(plain)": plain_sdoh(16, random_state=0),
+    "SDOH(anchors)": plain_sdoh(16, n_anchors=50, random_state=0),
     "SDOH.published": SDOH.published("mnist", n_bits=16, random_state=0, max_steps=20),
     "LSH(features)": LSH(n_bits=16, features="absolute", random_state=0),
-    "SDOH(features)": SDOH(n_bits=16, features="fourier", random_state=0),
+    "SDOH(features)": SDOH(n_bits=16, memory=0, features="fourier", random_state=0),
     "MIHash(features)": MIHash(n_bits=16, features="absolute", reservoir_size=200, random_state=0),
     "HMOH(features)": HMOH(n_bits=16, features="absolute", n_anchors=50, random_state=0),
     "OSH(boosting)": OSH(n_bits=16, loss="boosting", random_state=0),
@@ -48,7 +53,7 @@ HASHERS = {
     "SketchHash(released)": SketchHash(n_bits=16, state="released", random_state=0),
     "SketchHash.published": SketchHash.published("mnist", n_bits=16, random_state=0),
     "FROSH.published": FROSH.published("mnist", n_bits=16, random_state=0),
-    "SnapshotHasher": SnapshotHasher(SDOH(n_bits=16, random_state=0), random_state=0),
+    "SnapshotHasher": SnapshotHasher(plain_sdoh(16, random_state=0), random_state=0),
     "SnapshotHasher(fix)": SnapshotHasher(
         LSH(n_bits=16, random_state=0), trigger="fix", random_state=0
     ),
@@ -56,11 +61,11 @@ HASHERS = {
         MIHash(n_bits=16, random_state=0), reservoir_size=90, random_state=0
     ),
     "StreamPipeline": StreamPipeline(
-        [CenterScale(scale="unit"), AnchorMap(40)], SDOH(n_bits=16, random_state=0)
+        [CenterScale(scale="unit"), AnchorMap(40)], plain_sdoh(16, random_state=0)
     ),
     "StreamPipeline(Fourier)": StreamPipeline(
         [CenterScale(scale="unit"), RandomFeatures(128, kind="fourier")],
-        SDOH(n_bits=16, random_state=0),
+        plain_sdoh(16, random_state=0),
     ),
 }
 RAW = "the published settings take the features as they are, as the authors' program does"
@@ -70,7 +75,7 @@ EXEMPT = {
 }
 
 
-QUICK = ("SDOH", "LSH")  # the others are as many tests again, each
+QUICK = ("SDOH(small)", "LSH")  # the others are as many tests again, each
 
 
 def slow_unless(quick, names):
@@ -156,7 +161,9 @@ def test_the_smallest_and_largest_features_give_the_same_bits(name, power):
 @pytest.mark.parametrize("name", slow_unless(METHODS.keys() - {"bsodh"}, METHODS))
 def test_every_method_learns_random_features_and_goes_on_bit_for_bit(name, tmp_path):
     X, y = load_digits(return_X_y=True)
-    hasher = METHODS[name](n_bits=16, features="absolute", random_state=5).fit(X[:200], y[:200])
+    options = {"memory": 0} if name == "sdoh" else {}
+    hasher = METHODS[name](n_bits=16, features="absolute", random_state=5, **options)
+    hasher.fit(X[:200], y[:200])
     hasher.save(tmp_path / "model.streamhash")
     loaded = load(tmp_path / "model.streamhash")
     for model in (hasher, loaded):
@@ -177,8 +184,9 @@ def test_every_method_learns_random_features_and_goes_on_bit_for_bit(name, tmp_p
 def test_random_features_are_those_of_a_pipeline(method, kind):
     X, y = load_digits(return_X_y=True)
     parts = [CenterScale(scale="unit"), RandomFeatures(kind=kind)]
-    around = StreamPipeline(parts, method(n_bits=16, features=None, random_state=0))
-    inside = method(n_bits=16, features=kind, random_state=0)
+    options = {"n_bits": 16, "random_state": 0, **({"memory": 0} if method is SDOH else {})}
+    around = StreamPipeline(parts, method(features=None, **options))
+    inside = method(features=kind, **options)
     for start in (0, 150, 450):
         for model in (around, inside):
             model.partial_fit(X[start : start + 300], y[start : start + 300])
@@ -194,7 +202,9 @@ def test_a_broken_hasher_is_caught():
             super()._learn(X, y)
 
     with pytest.raises(AssertionError):
-        ALL_CHECKS["learning_carries_over"](Forgetful(n_bits=8, normalize=False, random_state=0))
+        ALL_CHECKS["learning_carries_over"](
+            Forgetful(n_bits=8, memory=0, features=None, normalize=False, random_state=0)
+        )
 
 
 def test_an_exemption_must_name_a_check():

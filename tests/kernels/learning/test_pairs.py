@@ -138,7 +138,8 @@ import numpy as np
 from streamhash import SDOH
 random = np.random.default_rng(0)
 X, y = random.standard_normal((20_000, 64), dtype=np.float32), random.integers(10, size=20_000)
-SDOH(n_bits=64, batch_size=20_000, max_steps=1, random_state=0).fit(X, y)
+plain = {{"memory": 0, "features": None, "random_state": 0}}
+SDOH(n_bits=64, batch_size=20_000, max_steps=1, **plain).fit(X, y)
 (peak,) = [line for line in Path("{STATUS}").read_text().splitlines() if "VmHWM" in line]
 print(peak.split()[1])
 """
