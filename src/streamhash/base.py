@@ -285,7 +285,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Forget all that was learned, then learn from X as a whole stream."""
-        return self._stream(X, y, "fit", anew=True)
+        return self._stream(X, y, "fit", anew=True).settle()
 
     def project(self, X: Any) -> Matrix:
         """Return the real values (n, k) whose signs are the bits."""
@@ -306,7 +306,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
     def settle(self) -> Self:
         """Work out what follows from all that was learned, if a method leaves that for later.
 
-        ``transform`` and ``save`` do so by themselves; call it to choose the moment.
+        ``fit``, ``transform`` and ``save`` do so by themselves; call it to choose the moment.
         """
         return self
 

@@ -63,7 +63,7 @@ def test_fit_goes_on_where_it_stopped(files, tmp_path):
     result = run("fit", files / "test.npz", "--model", model, "--continue")
     assert result.stdout == f"SDOH with 24 bits has learned from 1,797 rows; saved in {model}.\n"
     whole = SDOH(n_bits=24, random_state=0).partial_fit(digits.X[:1200], digits.y[:1200])
-    whole.partial_fit(digits.X[1200:], digits.y[1200:])
+    whole.partial_fit(digits.X[1200:], digits.y[1200:]).settle()
     np.testing.assert_array_equal(load(model).W_, whole.W_)
 
 

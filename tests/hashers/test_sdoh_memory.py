@@ -252,6 +252,6 @@ def test_too_many_features_for_sums_are_refused():
 
 def test_a_learning_rate_that_diverges_is_refused(digits):
     X, y = digits
-    model = small(learning_rate=1e39).fit(X[:300], y[:300])
+    model = small(learning_rate=1e39).partial_fit(X[:300], y[:300])
     with pytest.raises(InputError, match="without finite values"), np.errstate(all="ignore"):
         model.transform(X)

@@ -380,9 +380,9 @@ class SDOH(NormalizedHasher):
     def settle(self) -> Self:
         """Work out the hash functions from sums and memory, if rows have come since the last time.
 
-        ``transform`` and ``save`` do so by themselves; call it to choose the moment. It takes some
-        tenths of a second, and its result depends on what was learned alone: not on when, or how
-        often, it was called before.
+        ``fit``, ``transform`` and ``save`` do so by themselves; call it to choose the moment. It
+        takes some tenths of a second, and its result depends on what was learned alone: not on
+        when, or how often, it was called before.
         """
         if self._remembers and hasattr(self, "n_stages_") and not self.settled_:
             with settling, single_threaded_blas():
