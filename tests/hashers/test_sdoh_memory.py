@@ -111,6 +111,24 @@ def test_forgotten_rows_are_gone(digits):
     assert codes.shape == wanted.shape
 
 
+@pytest.mark.parametrize("kept", [50, 88, 300])
+def test_of_summed_and_of_waiting_rows_those_are_forgotten_that_were_named(digits, kept):
+    X, y = digits  # 512 rows are summed, 88 wait
+    model = small().partial_fit(X[:600], y[:600]).forget(X[kept:600], y[kept:600]).settle()
+    never = small().partial_fit(X[:kept], y[:kept]).settle()
+    scale = np.abs(never.score_weights_).max()
+    np.testing.assert_allclose(model.score_weights_, never.score_weights_, atol=0.02 * scale)
+
+
+def test_with_all_rows_forgotten_it_is_as_new(digits):
+    X, y = digits
+    model = small().partial_fit(X[:600], y[:600]).forget(X[:600], y[:600])
+    with pytest.raises(InputError, match="has not seen any data"):
+        model.transform(X)
+    again, new = (each.fit(X[:700], y[:700]) for each in (model, small()))
+    assert (again.transform(X) == new.transform(X)).all()
+
+
 def test_a_class_can_be_forgotten_whole(digits):
     X, y = digits
     nines = y[:1200] == 9

@@ -471,8 +471,9 @@ class SDOH(NormalizedHasher):
 
         The sums are then those of the other rows alone, up to rounding, and the memory has none of
         these rows; what it lacks of the sample of a model that never saw them, ``ClassMemory``
-        tells. Rows that were never learned cannot be told from others of their class; more than
-        were learned of a class are refused, and nothing is changed.
+        tells. Without any row left, the model is as new. Rows that were never learned cannot be
+        told from others of their class; more than were learned of a class are refused, and nothing
+        is changed.
         """
         if not self._remembers:
             return super().forget(X, y)
@@ -484,9 +485,10 @@ class SDOH(NormalizedHasher):
             with single_threaded_blas():
                 rows = dense(X)
                 self.memory_.forget(rows, labels)
-                if not self.sums_.n_rows_:  # all that was learned waits: now is the time
+                if self.waiting_:  # among them may be rows that are to be taken off
                     waiting, names = self._all_waiting()
-                    self.parts_ = self._learned_parts(waiting)
+                    if not self.sums_.n_rows_:
+                        self.parts_ = self._learned_parts(waiting)
                     self.sums_.add(self._mapped(waiting), self._shares(names))
                     self.waiting_ = []
                 for start in range(0, len(rows), ROWS_AT_ONCE):
@@ -495,6 +497,8 @@ class SDOH(NormalizedHasher):
                     self.sums_.add(self._mapped(rows[block]), shares, sign=-1)
                 self.n_samples_seen_ -= len(rows)
                 self.settled_ = False
+                if self.n_samples_seen_ == 0:
+                    self._forget()
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)

@@ -435,7 +435,7 @@ class Learner(Streaming):
         known = [i for i, name in enumerate(names) if name is not None]
         self.hasher_.forget(X, as_labels(names) if self.hasher_.needs_labels else None)
         self.reservoir_.drop(X[known])
-        if self.hasher_.n_samples_seen_ == 0:  # of all that it knew, nothing is left
+        if not getattr(self.hasher_, "n_samples_seen_", 0):  # of all it knew, nothing is left
             self.hasher_, self.is_ready_ = clone(self.hasher), False
         self.leaving_rows_, self.leaving_labels_, self.state = X[:0], [], None
 
