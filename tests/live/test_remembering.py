@@ -301,3 +301,68 @@ def test_a_refresh_comes_after_larger_pieces_too(tmp_path):
         assert events
         assert events[0]["items"] < 3500
         assert events[0]["gain"] > 0
+
+
+# ------------------------------------------------------------------------------- learning anew
+
+
+def test_learning_anew_is_as_if_the_items_had_just_come(tmp_path):
+    with create(tmp_path / "one", refresh="manual") as one:
+        one.add(range(300), X[:300], Y[:300])
+        one.add(range(300, 310), X[300:310])  # without labels
+        one.delete(range(50))
+        one.label(range(50, 60), [(label + 1) % 3 for label in Y[50:60]])
+        assert one.relearn()
+        assert one.model_number == 2
+        ids, labels = one.ids, one.labels(one.ids)
+        vectors = np.array([item.vector for item in one.get(ids)])
+        codes = one.encode(X)
+        with create(tmp_path / "other", refresh="manual") as other:
+            other.add(ids, vectors, labels)
+            other.refresh()
+            assert learned(one) == learned(other)
+            assert np.array_equal(codes, other.encode(X))
+        assert len(one.history().refreshes) == 2
+        assert not one.relearn()  # nothing changed
+    with Collection.open(tmp_path / "one") as one:
+        assert np.array_equal(codes, one.encode(X))
+
+
+def test_learning_anew_by_another_method(tmp_path):
+    with create(tmp_path / "items", HCOH(16, batch_size=20, random_state=0)) as items:
+        items.add(range(200), X[:200], Y[:200])
+        seen = []
+        items.relearn(hasher(), progress=lambda done, total: seen.append((done, total)))
+        assert isinstance(items.model(), Summing)
+        assert isinstance(items.hasher, Summing)
+        assert seen[-1] == (200, 200)
+        items.add(range(200, 300), X[200:300], Y[200:300])
+        assert items.status()["learner"]["method"] == "Summing"
+    with Collection.open(tmp_path / "items") as items:
+        assert isinstance(items.hasher, Summing)
+        _, ids = items.search(X[:3], k=1)
+        assert ids[0, 0] in range(300)
+
+
+@pytest.mark.parametrize("wrong", ["sdoh", HCOH(8), 3])
+def test_learning_anew_refuses_other_codes(tmp_path, wrong):
+    with create(tmp_path / "items") as items:
+        items.add(range(60), X[:60], Y[:60])
+        before = learned(items)
+        with pytest.raises(InputError, match="16 bits"):
+            items.relearn(wrong)
+        assert learned(items) == before
+
+
+def test_learning_anew_that_is_killed_half_way_changes_nothing(tmp_path):
+    with create(tmp_path / "items") as items:
+        items.add(range(200), X[:200], Y[:200])
+        before, number = learned(items), items.model_number
+
+        def interrupt(done, _):
+            if done > 100:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            items.relearn(progress=interrupt)
+        assert (learned(items), items.model_number) == (before, number)

@@ -1,6 +1,8 @@
 """``streamhash live``: a collection that learns, stores and is searched at once."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +13,8 @@ from streamhash.cli import _console as console, _options as options
 from streamhash.errors import InputError
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from streamhash.live import Collection
 
 STANDARD_INPUT = "-"
@@ -29,6 +33,7 @@ VectorColumn = Annotated[
     str | None, Option(metavar="NAME", help="Column of lists (default: vector, or all others).")
 ]
 Batch = Annotated[int, Option(metavar="N", min=1, help="Items read and stored at a time.")]
+Jobs = Annotated[int, Option(metavar="N", min=1, help="Processes that encode.")]
 Item = Annotated[str | None, Option("--id", metavar="ITEM", help="Id of one item, not a file.")]
 
 app = typer.Typer(
@@ -269,7 +274,7 @@ def search(
 @app.command()
 def refresh(
     collection: Address,
-    jobs: Annotated[int, Option(metavar="N", min=1, help="Processes that encode.")] = 1,
+    jobs: Jobs = 1,
     scheduler: options.Scheduler = None,
 ) -> None:
     """Encode all items with what has been learned, and search those codes.
@@ -277,27 +282,74 @@ def refresh(
     Searches use the old model until the new one takes over in one step. An interrupted refresh goes
     on where it stopped.
     """
-    from concurrent.futures import Executor, ProcessPoolExecutor
-    from contextlib import ExitStack
-    from multiprocessing import get_context
-
-    from streamhash.cluster import cluster_executor
-
-    with ExitStack() as stack:
-        items = stack.enter_context(_open(collection))
-        progress = stack.enter_context(console.showing_progress("encoding"))
-        executor: Executor | None = None
-        if scheduler is not None:
-            executor = stack.enter_context(cluster_executor(scheduler))
-        elif jobs > 1:  # processes that are begun anew, as threads may run in this one
-            pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
-            executor = stack.enter_context(pool)
+    with (
+        _open(collection) as items,
+        _executor(jobs, scheduler) as executor,
+        console.showing_progress("encoding") as progress,
+    ):
         if not items.refresh(executor=executor, progress=progress):
             typer.echo(
                 f"Model {items.model_number} serves all that has been learned: nothing to do."
             )
             return
         event = items.history().refreshes[-1]
+    _print_refresh(event)
+
+
+@app.command()
+def relearn(
+    collection: Address,
+    method: Annotated[
+        str | None, Option(metavar="NAME", help="Another method (default: the same as before).")
+    ] = None,
+    seed: options.Seed = 0,
+    changes: options.Changes = None,
+    jobs: Jobs = 1,
+    scheduler: options.Scheduler = None,
+) -> None:
+    """Learn anew from the stored items, perhaps by another method, and refresh.
+
+    Searches use the old model meanwhile; what is added waits while items are learned.
+    """
+    from streamhash.lab import make_hasher
+
+    with (
+        _open(collection) as items,
+        _executor(jobs, scheduler) as executor,
+        console.showing_progress("learning and encoding") as progress,
+    ):
+        settings, before = options.parse_changes(changes), items.hasher
+        if method is None:
+            fixed = ("n_bits", "random_state")
+            kept = {name: v for name, v in before.get_params().items() if name not in fixed}
+            settings = {**kept, **settings}
+        hasher = make_hasher(method or type(before), items.n_bits, seed, changes=settings)
+        if not items.relearn(hasher, executor=executor, progress=progress):
+            typer.echo(f"Model {items.model_number} serves on: it is what was learned anew.")
+            return
+        event = items.history().refreshes[-1]
+    _print_refresh(event)
+
+
+@contextmanager
+def _executor(jobs: int, scheduler: str | None) -> "Iterator[Executor | None]":
+    """Give what encodes in other processes, if that is wanted."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    from streamhash.cluster import cluster_executor
+
+    if scheduler is not None:
+        with cluster_executor(scheduler) as executor:
+            yield executor
+    elif jobs > 1:  # processes that are begun anew, as threads may run in this one
+        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as executor:
+            yield executor
+    else:
+        yield None
+
+
+def _print_refresh(event: dict[str, Any]) -> None:
     changes = "" if event["flips"] is None else f"; {event['flips']:.1%} of all bits changed"
     typer.echo(
         f"Model {event['model']} serves {event['items']:,} items, of {event['learned']:,} learned "

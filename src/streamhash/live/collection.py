@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from streamhash.base import NotStartedError, OnlineHasher
 from streamhash.codes import Codes
@@ -16,8 +17,8 @@ from streamhash.errors import ConflictError, InputError, NotFoundError, Unreacha
 from streamhash.labels import as_numpy, check_item_labels
 from streamhash.live.arrow import Batch, Keys, code_columns, to_json
 from streamhash.live.journal import Journal, Model
-from streamhash.live.learner import Learner, Lesson
-from streamhash.live.refresh import Progress, Refresher
+from streamhash.live.learner import Learner, Lesson, Progress
+from streamhash.live.refresh import Refresher
 from streamhash.live.view import Answer, Listing, View
 from streamhash.parameters import Choice, Whole, check_parameters
 from streamhash.records import History as History, Item as Item
@@ -411,6 +412,42 @@ class Collection:
         """
         return self._refresher.run(executor, progress)
 
+    def relearn(
+        self,
+        hasher: OnlineHasher | None = None,
+        *,
+        executor: Executor | None = None,
+        progress: Progress = lambda *_: None,
+    ) -> bool:
+        """Learn anew from the stored items alone, in the order in which they came, and refresh.
+
+        For a change of method or settings, and for a learner that learned what it should not have.
+        Searches go on with the model that serves; changes wait while items are learned. Returns
+        whether another model serves now.
+
+        Parameters
+        ----------
+        hasher : OnlineHasher
+            What learns from now on, with codes of the same length; None: the same method, as new.
+        executor, progress
+            As those of ``refresh``; progress is told of items learned first, then of items encoded.
+        """
+        journal, learner = self._journal, self._learner
+        hasher = self.hasher if hasher is None else hasher
+        if not isinstance(hasher, OnlineHasher) or hasher.n_bits != self.n_bits:
+            raise InputError(
+                f"Collection.relearn: hasher={hasher!r} is not a hasher with {self.n_bits} bits, "
+                "as the codes of this collection have; for others, export the items and add them "
+                "to a new collection."
+            )
+        if journal.pending is not None:
+            self.refresh(executor=executor)  # that was interrupted
+        with journal.changing("relearn"):
+            twin = learner.relearned(hasher, self._view.now, journal.vectors, progress)
+            with journal.storing(learner, twin):
+                pass
+        return self.refresh(executor=executor, progress=progress)
+
     def wait(self) -> None:
         """Wait for a refresh that runs in the background; raise the error it met, if any."""
         self._refresher.wait()
@@ -468,6 +505,12 @@ class Collection:
     def forget_deleted(self) -> bool:
         """Whether what was learned from items is forgotten when they are deleted."""
         return bool(self._journal.settings.get("forget_deleted", True))
+
+    @property
+    def hasher(self) -> OnlineHasher:
+        """The method that learns, as new; ``model`` is what it has learned."""
+        new: OnlineHasher = clone(self._learner.hasher)
+        return new
 
     @property
     def n_bits(self) -> int:

@@ -40,6 +40,7 @@ STAGE_NUMBERS = 2**24  # of the vectors of a stage, at most: they are in memory 
 NO_KEYS = np.empty(0, np.int64)
 
 ReadVectors = Callable[[Keys], Matrix]  # returns the vectors of stored items, in that order
+Progress = Callable[[int, int], None]  # items done so far, and in all
 ReadState = Callable[[int], bytes]  # returns the knowledge that is stored under a number
 
 
@@ -489,6 +490,27 @@ class Learner(Streaming):
         self.waiting_ = pack_keys(self.waiting_keys[n - n_before :])
 
     # -------------------------------------------------------------------------------- learning
+
+    def relearned(
+        self, hasher: OnlineHasher, moment: "Moment", read: ReadVectors, progress: Progress
+    ) -> "Learner":
+        """Return a learner that knows the stored items alone, in the order in which they came.
+
+        How the codes did so far stays known.
+        """
+        twin = Learner(hasher, reservoir_size=self.reservoir_size, random_state=self.random_state)
+        twin.start()
+        twin.monitor_ = self.monitor_
+        listing, keys = moment.directory.listing, moment.directory.keys
+        if hasher.needs_labels:
+            keys = keys[listing.labels_of(keys) >= 0]
+        n, n_items = 0, len(moment.directory)
+        while len(keys) - n >= twin._stage:
+            stage = keys[n : n + twin._stage]
+            n += twin.learn(read(stage), listing.label_names_of(stage), n_items=n_items)
+            progress(n, len(keys))
+        twin.waiting_ = pack_keys(keys[n:])
+        return twin
 
     def learn(
         self,

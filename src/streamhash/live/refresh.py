@@ -26,7 +26,7 @@ from streamhash.errors import InputError
 from streamhash.live.arrow import Keys
 from streamhash.live.backends import Backend
 from streamhash.live.journal import Journal, Model, Pieces, Result, encode
-from streamhash.live.learner import Learner
+from streamhash.live.learner import Learner, Progress
 from streamhash.live.view import View
 from streamhash.refresh import RefreshPolicy
 
@@ -37,7 +37,6 @@ PASSES = 5  # at most, over what came meanwhile, before writers have to wait
 NOTE_SECONDS = 2.0  # between notes of what is done
 GUESSED_SECONDS = 1e-6  # an item and feature of the first refresh, before one was measured
 
-Progress = Callable[[int, int], None]  # items encoded so far, and in all
 # The address of the items and its options, that of the backend and its options, the version of the
 # items, the number of the model.
 Work = tuple[str, dict[str, str] | None, str | None, dict[str, Any] | None, int, int]
