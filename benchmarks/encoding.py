@@ -5,7 +5,8 @@
 One thread, all in one run, interleaved; read the ratios. *Linear*: X W. *Absolute* and *fourier*:
 the 3,584 features of RandomFeatures, times W. *Dense*: the absolute ones with the directions as a
 matrix. The second table goes the whole way, from rows to packed codes, as a model does: centred,
-brought to unit length, mapped, projected, packed.
+brought to unit length, mapped, projected, packed. The third is SDOH as it comes, beside SDOH that
+learns stage by stage: learning a stream, working out the hash functions, encoding, and its state.
 """
 
 import time
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from _machine import describe_machine
-from streamhash import LSH, CenterScale, RandomFeatures, StreamPipeline, set_threads
+from streamhash import LSH, SDOH, CenterScale, RandomFeatures, StreamPipeline, set_threads
 from streamhash.base import ROWS_PER_BLOCK
 from streamhash.kernels.learning.random_projections import plain_linear_features
 from streamhash.threads import single_threaded_blas
@@ -26,6 +27,7 @@ FEATURES = RandomFeatures().n_features
 KINDS = ("absolute", "fourier")
 DIMENSIONS = (128, 784, 4096)
 ROUNDS = 7
+STREAM = 20_000
 
 
 def cpu_seconds(work: Callable[[], Any]) -> float:
@@ -129,9 +131,53 @@ def codes() -> None:
         )
 
 
+def class_rows(n: int, d: int) -> tuple[Any, Any]:
+    """Rows of ten classes."""
+    random = np.random.default_rng(0)
+    y = random.integers(10, size=n)
+    centres = random.standard_normal((10, d), dtype=np.float32)
+    return centres[y] + 2 * random.standard_normal((n, d), dtype=np.float32), y
+
+
+def sdoh() -> None:
+    print(
+        f"\nSDOH() and SDOH(memory=0, features=None), {BITS} bits: CPU seconds to learn {STREAM}"
+        "\nrows of 10 classes in pieces of 2000 and to work out the hash functions, megabytes"
+        "\nsaved, rows encoded a CPU second"
+    )
+    print(
+        f"{'d':>5} {'learn':>6} {'settle':>7} {'MB':>6} {'encode':>7} {'µs a row':>9}"
+        f" | {'learn':>6} {'MB':>6} {'encode':>8} {'ratio':>6}"
+    )
+    for d in DIMENSIONS:
+        X, y = class_rows(STREAM, d)
+        default, linear = SDOH(BITS, random_state=0), SDOH(BITS, memory=0, features=None)
+        learning, settling, saved = {}, 0.0, {}
+        for name, model in {"default": default, "linear": linear}.items():
+            pieces = [slice(start, start + 2000) for start in range(0, STREAM, 2000)]
+            learning[name] = sum(
+                cpu_seconds(partial(model.partial_fit, X[piece], y[piece])) for piece in pieces
+            )
+            settling = settling or cpu_seconds(model.settle)
+            saved[name] = len(model.to_bytes()) / 1e6
+        found = rows_a_second(
+            {
+                "default": partial(default.transform, X[:N]),
+                "linear": partial(linear.transform, X[:N]),
+            }
+        )
+        print(
+            f"{d:5} {learning['default']:6.2f} {settling:7.2f} {saved['default']:6.1f}"
+            f" {found['default']:7.0f} {1e6 / found['default']:9.1f} | {learning['linear']:6.2f}"
+            f" {saved['linear']:6.2f} {found['linear']:8.0f}"
+            f" {found['linear'] / found['default']:5.1f}x"
+        )
+
+
 if __name__ == "__main__":
     set_threads(1)
     print(describe_machine())
     with single_threaded_blas():
         projections()
         codes()
+        sdoh()
