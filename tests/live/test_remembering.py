@@ -253,6 +253,7 @@ def test_what_leaves_is_durable_and_gone_before_more_is_learned(tmp_path):
         c.delete([5, 6])
         c.label([7], [(Y[7] + 1) % 3])
         assert (c._learner.n_leaving, c._learner.n_waiting) == (3, 1)
+        assert c.status()["learner"]["leaving"] == 3
     with Collection.open(path) as c:
         assert (c._learner.n_leaving, c._learner.n_waiting) == (3, 1)
         c.label([7], [Y[7]])  # after all

@@ -25,7 +25,8 @@ def status_lines(facts: Facts) -> Iterator[tuple[str, str, str]]:
     learner, refresh, codes = facts["learner"], facts["refresh"], facts["codes"]
     learned = f"{learner['method']}, has learned from {learner['learned']:,} items"
     waiting = f"; {learner['waiting']:,} wait for a full batch" if learner["waiting"] else ""
-    yield "Models", "learner", learned + waiting
+    leaving = f"; {learner['leaving']:,} are to be forgotten" if learner["leaving"] else ""
+    yield "Models", "learner", learned + waiting + leaving
     yield "", "serving", _serving(facts["serving"])
     yield "Quality", "precision", _precision(facts["quality"])
     yield "", "drift", _drift(facts["quality"])

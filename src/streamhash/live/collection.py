@@ -749,6 +749,7 @@ class Collection:
                     "method": type(learner.hasher).__name__,
                     "learned": learner.n_learned_,
                     "waiting": learner.n_waiting,
+                    "leaving": learner.n_leaving,
                 },
                 "serving": {
                     "model": moment.number,
