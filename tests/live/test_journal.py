@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from streamhash import SDOH
-from streamhash.live import Collection, journal
+from streamhash.live import Collection, journal, store
 from streamhash.live.journal import Journal
 
 lance = pytest.importorskip("lance", reason="Lance is not installed")
@@ -86,7 +86,7 @@ def test_only_new_fragments_are_read(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_what_lance_remembers_is_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(journal, "CACHE_BYTES", 2**17)
+    monkeypatch.setattr(store, "CACHE_BYTES", 2**17)
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((2, N)), [0, 1]
     with Collection.create(tmp_path, SDOH(16), refresh="manual") as collection:

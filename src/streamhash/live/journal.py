@@ -29,23 +29,20 @@ process that dies leaves behind, at whatever point, is this:
 - *The first items* make the dataset ``items``. Until then the last model serves, if there is one.
 - *The learner* is the last thing that ``create`` writes: without it there is no collection.
 
-A process that dies loses nothing that Lance has handed to the system; what a power cut loses is up
-to the file system.
-
-Every commit is the version right after the one in use here, or it is refused: on a local disk
-nobody else holds the lock of the writer; in an object store, which has no locks, the commits are of
-kinds that Lance never puts on top of a version which this process has not seen. So a second writer
-gets an error before anything of it is stored, and keys and learner states are known by versions.
+How a commit is made, so that a power cut or a failed write leaves nothing half there and a second
+writer is refused, is said in ``store.py``. The learner's row and what it has learned are prepared:
+synced just before the change that makes them count. A row has a checksum of its own, since after a
+power cut it may be there without its content.
 """
 
 import json
 import logging
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -60,13 +57,13 @@ from streamhash.errors import (
     InUseError,
     NotFoundError,
     ReadOnlyError,
-    StreamhashError,
     UnreachableError,
 )
 from streamhash.live import arrow
 from streamhash.live.addresses import Addresses
 from streamhash.live.arrow import CODE, Batch, Keys, import_lance, import_pyarrow
 from streamhash.live.locks import ReaderLease, WriterLock, oldest_lease, uninterrupted
+from streamhash.live.store import WAY_BACK, Store, data_files
 
 if TYPE_CHECKING:
     import lance
@@ -85,7 +82,6 @@ FRAGMENT_ROWS = 131_072  # at most: a piece of work for one worker of a refresh,
 FRAGMENT_NUMBERS = 2**24  # and numbers of their vectors: Lance may have a whole fragment in memory
 SMALL_FRAGMENT = 32_768  # rows: fragments of fewer are joined when there are many
 TIDY_AFTER = 64  # fragments or versions that are worth tidying up
-CACHE_BYTES = 2**24  # of what Lance remembers of files and versions; by itself it takes gigabytes
 SCAN_ROWS = 8192  # read at a time
 ENCODED_NUMBERS = 2**19  # of vectors that are encoded at a time; Lance reads ahead
 OLD_VERSIONS = timedelta(hours=1)  # are kept so long where readers leave no lease
@@ -120,13 +116,12 @@ class Journal:
     """
 
     def __init__(self, address: str, storage_options: dict[str, str] | None = None) -> None:
-        self.address, self.options = address, storage_options
-        self.folder = None if "://" in address else Path(address)
+        self.store = Store(address, storage_options)
         self.lock = threading.RLock()
-        self.read_only, self.is_stale, self.is_closed = True, True, False
+        self.read_only, self.is_closed = True, False
         self.reload: Callable[[], None] = lambda: None
         self.settings: dict[str, Any] = {}
-        self._open: dict[str, lance.LanceDataset] = {}
+        self._is_stale = True
         self._held: WriterLock | ReaderLease | None = None
         self._seen = (0, 0)  # the versions of items and labels that memory follows
         self._learner_behind = False  # the last state that is stored waits for a change
@@ -139,8 +134,34 @@ class Journal:
     def another(self) -> "Journal":
         """Return the same datasets opened anew: for another thread, or for another version."""
         other = Journal(self.address, self.options)
-        other._session, other._addresses = self._session, Addresses(self._addresses)
+        other.store, other._addresses = self.store.another(), Addresses(self._addresses)
         return other
+
+    @property
+    def address(self) -> str:
+        """Where the collection is."""
+        return self.store.address
+
+    @property
+    def options(self) -> dict[str, str] | None:
+        """How Lance gets there."""
+        return self.store.options
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder, where it is a local one."""
+        return self.store.folder
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether memory may not be what is stored."""
+        return self._is_stale or self.store.is_unsure
+
+    @is_stale.setter
+    def is_stale(self, value: bool) -> None:
+        self._is_stale = value
+        if not value:
+            self.store.is_unsure = False
 
     # ---------------------------------------------------------------------- create, open, close
 
@@ -156,34 +177,55 @@ class Journal:
             ) from error
         self._hold(read_only=False)
         try:
-            if self.find("learner") is not None:
+            if self.store.has_lost("learner") or self.store.find("learner") is not None:
                 raise InputError(
                     f"{self.address}: there is a collection already; open it, or choose another "
                     "path."
                 )
+            self._use(settings)
             for name in ("labels", "models", "encoded"):
                 self._overwrite(name, {})
             if model is not None:
                 self.append_model(model)
-            self.settings = settings
             self._store_learner(learner, (0, self.version("labels")))
+            self.store.acknowledge()
         except BaseException:
             self.release()
             raise
 
     def open(self, *, read_only: bool) -> None:
         """Find the datasets, and take the lock of the writer or a lease of readers."""
-        if any(self.find(name) is None for name in NAMES if name not in OPTIONAL):
-            raise FileError(
-                f"{self.address}: there is no collection here; make one with Collection.create or "
-                "`streamhash live create`."
-            )
+        if self.folder is not None and not self.folder.is_dir():
+            raise self._nothing_here()
         self._hold(read_only=read_only)
+        try:
+            self._check()
+        except BaseException:
+            self.release()
+            raise
+
+    def _check(self) -> None:
+        """Refuse what is no collection, or has lost something of it."""
+        store = self.store
+        store.check(NAMES)
+        missing = [name for name in NAMES if store.find(name) is None]
+        if "learner" in missing and "items" in missing and not store.has_lost("learner"):
+            raise self._nothing_here()  # or one whose making was interrupted
+        for name in missing:
+            if name not in OPTIONAL or store.has_lost(name):
+                raise FileError(f"{store.uri(name)}: is missing; {WAY_BACK}")
+
+    def _nothing_here(self) -> FileError:
+        return FileError(
+            f"{self.address}: there is no collection here; make one with Collection.create or "
+            "`streamhash live create`."
+        )
 
     def _hold(self, *, read_only: bool) -> None:
         if self.folder is not None:
             self._held = (ReaderLease if read_only else WriterLock)(self.folder)
         self.read_only = read_only
+        self.store.is_writer = not read_only
 
     def release(self) -> None:
         """Let others write."""
@@ -193,41 +235,17 @@ class Journal:
 
     # -------------------------------------------------------------------- datasets and versions
 
-    @cached_property
-    def _session(self) -> Any:
-        """Lance's caches, for all datasets; every commit adds to them, until they are full."""
-        return import_lance().Session(
-            index_cache_size_bytes=CACHE_BYTES, metadata_cache_size_bytes=CACHE_BYTES
-        )
-
     def uri(self, name: str) -> str:
         """Where a dataset is."""
-        return f"{self.address.rstrip('/')}/{name}.lance"
-
-    def find(self, name: str) -> "lance.LanceDataset | None":
-        """Return a dataset, None where there is none."""
-        if name not in self._open:
-            try:
-                self._open[name] = import_lance().dataset(
-                    self.uri(name), storage_options=self.options, session=self._session
-                )
-            except (ValueError, OSError) as error:
-                if "not found" not in str(error).lower():
-                    raise FileError(f"{self.address}: cannot be opened ({error}).") from error
-                return None
-        return self._open[name]
+        return self.store.uri(name)
 
     def dataset(self, name: str) -> "lance.LanceDataset":
         """Return a dataset that is there."""
-        found = self.find(name)
-        if found is None:
-            raise FileError(f"{self.uri(name)}: is missing; restore it from a copy.")
-        return found
+        return self.store.dataset(name)
 
     def version(self, name: str) -> int:
         """Return the version in use here; 0 where nothing was ever stored."""
-        found = self.find(name)
-        return 0 if found is None else int(found.version)
+        return self.store.version(name)
 
     @property
     def _versions(self) -> tuple[int, int]:
@@ -236,9 +254,7 @@ class Journal:
     @property
     def _latest(self) -> tuple[int, int]:
         """The latest versions of items and labels, perhaps by another process."""
-        found = self.find("items"), self.find("labels")
-        first, second = (0 if each is None else int(each.latest_version) for each in found)
-        return first, second
+        return self.store.latest("items"), self.store.latest("labels")
 
     @property
     def is_current(self) -> bool:
@@ -248,23 +264,21 @@ class Journal:
     def load(self) -> tuple[bytes, int | None]:
         """Turn to the latest versions; return the learner that goes with them, and its state."""
         for name in NAMES:
-            found = self.find(name)
-            if found is not None:
-                found.checkout_latest()  # type: ignore[no-untyped-call]
+            self.store.advance(name)
         self._seen = self._versions
         if isinstance(self._held, ReaderLease):
             self._held.use(self._seen[0])
         row, is_last = self._read_learner()
-        self.settings, self._learner_behind = json.loads(row["settings"]), not is_last
+        self._use(json.loads(row["settings"]))
+        self._learner_behind = not is_last
         if self._tidied is None:
             self._tidied = self._age
         self._state = row.get("state")
         return row["content"], self._state
 
-    def _read(self, name: str, **options: Any) -> "pa.Table":
-        """Read a table; Ctrl-C waits for its end, as Arrow would make another error of it."""
-        with uninterrupted():
-            return self.dataset(name).to_table(**options)
+    def _use(self, settings: dict[str, Any]) -> None:
+        self.settings = settings
+        self.store.durability = settings.get("durability", "synced")
 
     # ---------------------------------------------------------------------------------- changes
 
@@ -279,6 +293,7 @@ class Journal:
                 )
             if self.is_stale:
                 self.reload()
+            self.store.sum_all(NAMES)
             try:
                 yield
             except InUseError:
@@ -296,18 +311,18 @@ class Journal:
         """
         with uninterrupted():
             before = self._versions
+            if self._latest != before:
+                raise self.store.in_use()
             try:
                 if twin is not None or self._learner_behind:
                     self._learner_behind = True
                     after = before[0] + items, before[1] + labels
                     self._store_learner(twin or learner, after)
-                elif self.folder is None and self._latest != before:
-                    raise self._in_use()  # which else the learner's commit would tell
                 yield
                 if twin is not None:
                     learner.become(twin)
             except BaseException:
-                if self._latest != before:
+                if self._versions != before:
                     self.is_stale = True  # it was stored, and the failure came after
                 raise
             self._learner_behind = False
@@ -327,100 +342,21 @@ class Journal:
     def _append(self, name: str, columns: "dict[str, Any] | pa.Table") -> None:
         """Commit rows, after those that are there."""
         table = _table(name, columns) if isinstance(columns, dict) else columns
-        lance, dataset, rows = import_lance(), self.find(name), _fragment_rows(table.schema)
-        if dataset is None:
-            with self.translate_errors(name):
-                lance.write_dataset(
-                    table, self.uri(name), storage_options=self.options, max_rows_per_file=rows
-                )
-                self.dataset(name)  # opened anew, with the caches that all of them share
-        elif self.folder is not None:
-            with self._committing(name):
-                self._open[name] = lance.write_dataset(
-                    table, dataset, mode="append", max_rows_per_file=rows
-                )
-        else:  # Lance puts an append on top of anybody's commit, but never a merge.
-            there = dataset.get_fragments()
-            first = 1 + max((fragment.fragment_id for fragment in there), default=-1)
-            merged = [fragment.metadata for fragment in there]
-            for i, new in enumerate(self._write_fragments(name, table, "append")):
-                described = {**new.to_json(), "id": first + i}
-                merged.append(lance.FragmentMetadata.from_json(json.dumps(described)))
-            self._commit(name, lance.LanceOperation.Merge(merged, dataset.lance_schema))
+        self.store.append(name, table, _fragment_rows(table.schema))
 
-    def _overwrite(self, name: str, columns: dict[str, Any], **metadata: str) -> None:
+    def _overwrite(
+        self, name: str, columns: dict[str, Any], *, is_prepared: bool = False, **metadata: str
+    ) -> None:
         """Commit rows in place of those that are there."""
         table = _table(name, columns).replace_schema_metadata(metadata or None)
-        if self.find(name) is None:
-            return self._append(name, table)
-        new = self._write_fragments(name, table, "overwrite")
-        return self._commit(name, import_lance().LanceOperation.Overwrite(table.schema, new))
-
-    def _write_fragments(self, name: str, table: "pa.Table", mode: str) -> list[Any]:
-        from lance.fragment import write_fragments
-
-        with self.translate_errors(name):
-            fragments: list[Any] = write_fragments(
-                table,
-                self.dataset(name),
-                mode=mode,
-                max_rows_per_file=_fragment_rows(table.schema),
-                storage_options=self.options,
-            )
-        return fragments
-
-    def _commit(self, name: str, operation: Any) -> None:
-        """Commit an operation, if nobody has committed another meanwhile."""
-        dataset = self.dataset(name)
-        with self._committing(name):
-            self._open[name] = import_lance().LanceDataset.commit(
-                dataset,
-                operation,
-                read_version=int(dataset.version),
-                max_retries=0,
-                storage_options=self.options,
-            )
-
-    @contextmanager
-    def _committing(self, name: str) -> Iterator[None]:
-        """Check that the block's commit came right after the version before it."""
-        before = self.version(name)
-        with self.translate_errors(name):
-            yield
-        if self.version(name) != before + 1:
-            raise self._in_use()
-
-    @contextmanager
-    def translate_errors(self, name: str) -> Iterator[None]:
-        """Say in plain words why Lance could not write."""
-        from lance.commit import CommitConflictError
-
-        try:
-            yield
-        except CommitConflictError as error:
-            raise self._in_use() from error
-        except StreamhashError:
-            raise
-        except OSError as error:
-            if "already exists" in str(error).lower():
-                raise self._in_use() from error
-            raise FileError(
-                f"{self.uri(name)}: cannot be written ({error}); make room or mend the access, "
-                "and call again."
-            ) from error
-
-    def _in_use(self) -> InUseError:
-        return InUseError(
-            f"{self.address}: another process has written to this collection meanwhile, so nothing "
-            "more is written from here; open it again."
-        )
+        self.store.overwrite(name, table, FRAGMENT_ROWS, is_prepared=is_prepared)
 
     # ------------------------------------------------------------------------------------ items
 
     @property
     def has_items(self) -> bool:
         """Whether any item was ever stored."""
-        return self.find("items") is not None
+        return self.store.find("items") is not None
 
     @property
     def id_kind(self) -> str | None:
@@ -476,8 +412,7 @@ class Journal:
     def delete_items(self, keys: Keys) -> None:
         """Delete the items with these keys."""
         if len(keys):
-            with self._committing("items"):
-                self.dataset("items").delete(self._among(keys))
+            self.store.delete("items", self._addresses.find(self.dataset("items"), keys))
 
     def delete_replaced(self, keys: Keys) -> None:
         """Delete items that do not count any more."""
@@ -490,9 +425,12 @@ class Journal:
         try:
             with uninterrupted():
                 yield
-        except FileError as error:
+        except (FileError, OSError) as error:
             logger.warning("something is left to tidy up: %s", error)
             self._untidy = True
+        except InUseError as error:
+            logger.warning("%s", error)
+            self.read_only = self.is_stale = True  # from here on a reader like others
 
     def _among(self, keys: Keys) -> str:
         """Say to Lance which items are meant: by their addresses, so that it need not scan."""
@@ -501,30 +439,31 @@ class Journal:
 
     def keys(self) -> Keys:
         """Return the keys of all items, ascending."""
-        keys = self._read("items", columns=["key"])["key"].to_numpy() if self.has_items else []
+        keys = self.store.read("items", columns=["key"])["key"].to_numpy() if self.has_items else []
         return np.sort(np.asarray(keys, np.int64))
 
     def new_items(self, last_key: int) -> Batch:
         """Read the items with keys above ``last_key``; of those with one id, only the last."""
         columns = ["id", "label", *arrow.code_columns(self.serving)]
-        table = self._read("items", columns=["key", *columns], filter=f"key > {last_key}")
-        batch = arrow.batch_of(table.sort_by("key"))
-        last = dict(zip(batch.ids.tolist(), batch.keys.tolist(), strict=True))
-        if len(last) < len(batch.ids):  # a process died between storing and deleting the old
-            return arrow.batch_of(
-                table.filter(np.isin(table["key"], [*last.values()])).sort_by("key")
-            )
+        table = self.store.read("items", columns=["key", *columns], filter=f"key > {last_key}")
+        with self.store.reading("items"):
+            batch = arrow.batch_of(table.sort_by("key"))
+            last = dict(zip(batch.ids.tolist(), batch.keys.tolist(), strict=True))
+            if len(last) < len(batch.ids):  # a process died between storing and deleting the old
+                table = table.filter(np.isin(table["key"], [*last.values()])).sort_by("key")
+                batch = arrow.batch_of(table)
         return batch
 
     def items(self, keys: Keys, *, vectors: bool = True, codes: int = 0) -> Batch:
         """Read items by their keys, in that order, those of them that there are."""
         columns = ["key", "metadata", *["vector"][:vectors], *arrow.code_columns(codes)]
-        table = self._read("items", columns=columns, filter=self._among(keys))
-        there = table["key"].to_numpy()
-        order = np.argsort(there)
-        return arrow.batch_of(
-            table, order[np.searchsorted(there[order], keys[np.isin(keys, there)])]
-        )
+        with self.store.reading("items"):
+            table = self.store.read("items", columns=columns, filter=self._among(keys))
+            there = table["key"].to_numpy()
+            order = np.argsort(there)
+            return arrow.batch_of(
+                table, order[np.searchsorted(there[order], keys[np.isin(keys, there)])]
+            )
 
     def vectors(self, keys: Keys) -> Matrix:
         """Read the vectors of items that are there, in the order of these keys."""
@@ -534,7 +473,7 @@ class Journal:
         if len(batch.keys) != len(keys):
             raise FileError(
                 f"{self.uri('items')}: {len(keys) - len(batch.keys)} items that should be there "
-                "are missing; restore it from a copy."
+                f"are missing; {WAY_BACK}"
             )
         return np.asarray(batch.vectors, np.float32)
 
@@ -543,18 +482,27 @@ class Journal:
         if not len(keys):
             return iter(())
         wanted = np.sort(keys)
-        items = self.dataset("items").checkout_version(self.version("items"))
-        parts = items.to_batches(
-            columns=["key", *columns],
-            filter=f"key >= {wanted[0]} AND key <= {wanted[-1]}",
-            batch_size=size,
-            scan_in_order=True,
-        )
-        # Others are not wanted, or were replaced and wait to be deleted.
-        batches = (
-            arrow.batch_of(part.filter(_is_among(part["key"].to_numpy(), wanted))) for part in parts
-        )
-        return (batch for batch in batches if len(batch.keys))
+        with self.store.reading("items"):
+            items = self.dataset("items").checkout_version(self.version("items"))
+            parts = items.to_batches(
+                columns=["key", *columns],
+                filter=f"key >= {wanted[0]} AND key <= {wanted[-1]}",
+                batch_size=size,
+                scan_in_order=True,
+            )
+        return self._batches(parts, wanted)
+
+    def _batches(self, parts: Iterator[Any], wanted: Keys) -> Iterator[Batch]:
+        while True:
+            with self.store.reading("items"):
+                part = next(parts, None)
+                if part is None:
+                    return
+                # Others are not wanted, or were replaced and wait to be deleted.
+                part = part.filter(_is_among(part["key"].to_numpy(), wanted))
+                batch = arrow.batch_of(part)
+            if len(batch.keys):
+                yield batch
 
     def lease(self) -> ReaderLease | None:
         """Keep the writer from deleting the items as they are now, until it is released."""
@@ -579,12 +527,13 @@ class Journal:
 
     def read_labels(self, start: int = 0) -> tuple[Keys, list[Any]]:
         """Read labels that came after their items, from the ``start``-th on."""
-        table = self._read("labels", offset=start)
-        return table["key"].to_numpy(), arrow.from_json(table["label"].to_pylist())
+        with self.store.reading("labels"):
+            table = self.store.read("labels", offset=start)
+            return table["key"].to_numpy(), arrow.from_json(table["label"].to_pylist())
 
     def _fold_labels(self, live: Keys) -> None:
         """Keep only the last label of each key that is there."""
-        table = self._read("labels")
+        table = self.store.read("labels")
         last = dict(zip(table["key"].to_pylist(), table["label"].to_pylist(), strict=True))
         kept = np.fromiter(last, np.int64, len(last))
         kept = kept[np.isin(kept, live)]
@@ -596,61 +545,63 @@ class Journal:
     def _store_learner(self, learner: "Learner", versions: tuple[int, int]) -> None:
         """Store the learner, what it has learned first, if that is not stored yet."""
         if learner.state is None:
-            if self.folder is None and self.find("learner") is not None:
-                dataset = self.dataset("learner")
-                if int(dataset.latest_version) != int(dataset.version):
-                    raise self._in_use()  # before it is in the way of the other writer
-            self._overwrite("state", {"content": [learner.knowledge.to_bytes()]})
+            if self.store.latest("learner") != self.version("learner"):
+                raise self.store.in_use()  # before it is in the way of the other writer
+            content = {"content": [learner.knowledge.to_bytes()]}
+            self._overwrite("state", content, is_prepared=True)
             learner.state = self.version("state")
         self._write_learner(learner.to_bytes(), learner.state, versions)
 
     def read_state(self, number: int) -> bytes:
         """Return the heavy state of a learner; a reader, who only reports it, may get a later."""
         with self.lock:
-            dataset = self.dataset("state")
             try:
-                with uninterrupted():
-                    row = dataset.checkout_version(number).to_table().to_pylist()[0]
-            except (OSError, ValueError) as error:
+                row = self._row("state", number)
+            except FileError:
                 if not self.read_only:
-                    raise FileError(
-                        f"{self.uri('state')}: version {number} cannot be read ({error}); restore "
-                        "it from a copy."
-                    ) from error
-                dataset.checkout_latest()  # type: ignore[no-untyped-call]
-                row = self._read("state").to_pylist()[0]
+                    raise
+                self.store.advance("state")
+                row = self._row("state", None)
             content: bytes = row["content"]
             return content
+
+    def _row(self, name: str, version: int | None) -> dict[str, Any]:
+        """Return the one row of a version."""
+        with self.store.reading(name):
+            row: dict[str, Any] = self.store.read(name, version=version).to_pylist()[0]
+        return row
 
     def _forget_old_states(self) -> None:
         """Delete heavy states older than the one that counts; elsewhere, if they are an hour old.
 
         A state may be the last without counting, so that this is not left to Lance.
         """
-        dataset = self.find("state")
-        if dataset is None or self._state is None:
-            return
-        here = self.folder is not None
-        with self.translate_errors("state"):
-            old = [
+        if self._state is not None and self.store.find("state") is not None:
+            old = [version for version in self._old_versions("state") if version < self._state]
+            self.store.forget("state", old, all_files=self.folder is not None)
+
+    def _old_versions(self, name: str) -> list[int]:
+        """Return the versions that there are; elsewhere those that are an hour old."""
+        if self.folder is not None:
+            return self.store.versions(name)
+        with self.store.reading(name):
+            return [
                 int(each["version"])
-                for each in dataset.versions()
-                if int(each["version"]) < self._state
-                and (here or datetime.now() - cast("datetime", each["timestamp"]) > OLD_VERSIONS)
+                for each in self.dataset(name).versions()
+                if datetime.now() - cast("datetime", each["timestamp"]) > OLD_VERSIONS
             ]
-            if old:
-                dataset.cleanup_old_versions(versions=old, delete_unverified=here)
 
     def _write_learner(self, content: bytes, state: int | None, versions: tuple[int, int]) -> None:
         """Store the learner as it is from these versions of items and labels on."""
-        columns = {
-            "items": versions[:1],
-            "labels": versions[1:],
-            "settings": [json.dumps(self.settings)],
-            "content": [content],
-            "state": [state],
+        row = {
+            "items": versions[0],
+            "labels": versions[1],
+            "settings": json.dumps(self.settings),
+            "content": content,
+            "state": state,
         }
-        self._overwrite("learner", columns)
+        columns = {name: [value] for name, value in {**row, "sum": _sum_of(row)}.items()}
+        self._overwrite("learner", columns, is_prepared=True)
 
     def _read_learner(self) -> tuple[dict[str, Any], bool]:
         """Return the learner's row that goes with the items and labels, and if it is the last.
@@ -658,21 +609,30 @@ class Journal:
         It is not the last where a process died between the learner and its change. A reader, who
         only reports it, takes the last where the writer has forgotten the one that fits.
         """
-        dataset = self.dataset("learner")
-        last = version = int(dataset.version)
-        first = row = self._read("learner").to_pylist()[0]
-        while row["items"] > self.version("items") or row["labels"] > self.version("labels"):
-            version -= 1
+        last, first = self.version("learner"), None
+        for version in range(last, 0, -1):
             try:
-                row = dataset.checkout_version(version).to_table().to_pylist()[0]
-            except (OSError, ValueError) as error:
-                if self.read_only:
-                    return first, False
-                raise FileError(
-                    f"{self.uri('learner')}: no state goes with these items ({error}); restore it "
-                    "from a copy."
-                ) from error
-        return row, version == last
+                row = self._learner_row(version)
+            except FileError:
+                if self.store.is_acknowledged("learner", version) and not self.read_only:
+                    raise
+                continue  # a power cut has left it broken, or the writer has deleted it
+            first = first or row
+            if row["items"] > 1 and not self.has_items:
+                raise FileError(f"{self.uri('items')}: is missing; {WAY_BACK}")
+            if row["items"] <= self.version("items") and row["labels"] <= self.version("labels"):
+                return row, version == last
+            if self.read_only and last - version > TIDY_AFTER:
+                break
+        if first is not None and self.read_only:
+            return first, False
+        raise FileError(f"{self.uri('learner')}: no state goes with these items; {WAY_BACK}")
+
+    def _learner_row(self, version: int) -> dict[str, Any]:
+        row = self._row("learner", version)
+        if row.pop("sum", None) not in (None, _sum_of(row)):
+            raise FileError(f"{self.uri('learner')}: version {version} is damaged; {WAY_BACK}")
+        return row
 
     def append_model(self, model: Model) -> None:
         """Store a model, before its codes."""
@@ -683,19 +643,21 @@ class Journal:
 
     def read_model(self, number: int) -> Model:
         """Return a model."""
-        table = self._read("models", filter=f"number = {number}")
+        table = self.store.read("models", filter=f"number = {number}")
         if len(table) != 1:
             raise NotFoundError(
                 f"{self.uri('models')}: there is no model {number!r}; models() lists those there "
                 "are."
             )
         row = table.to_pylist()[0]
-        return Model(number, row["content"], json.loads(row["facts"]))
+        with self.store.reading("models"):
+            return Model(number, row["content"], json.loads(row["facts"]))
 
     def models(self) -> list[tuple[int, dict[str, Any]]]:
         """Return the number and the facts of every model, the oldest first."""
-        rows = self._read("models", columns=["number", "facts"]).to_pylist()
-        return sorted((row["number"], json.loads(row["facts"])) for row in rows)
+        with self.store.reading("models"):
+            rows = self.store.read("models", columns=["number", "facts"]).to_pylist()
+            return sorted((row["number"], json.loads(row["facts"])) for row in rows)
 
     @property
     def last_model(self) -> int:
@@ -717,15 +679,23 @@ class Journal:
         """Take note of fragments that were encoded with a model."""
         texts = [json.dumps(result) for result in results.values()]
         columns = {"model": [number] * len(results), "fragment": [*results], "result": texts}
+        files = data_files(result["fragment"] for result in results.values())
         with uninterrupted():
+            self.store.keep("items", files)
             self._append("encoded", columns)
 
     def read_encoded(self, number: int) -> dict[int, dict[str, Any]]:
-        """Return what was noted of a model's fragments, not long ago."""
-        rows = self._read("encoded", filter=f"model = {number}").to_pylist()
-        results = {row["fragment"]: json.loads(row["result"]) for row in rows}
+        """Return what was noted of a model's fragments, not long ago, if its files are whole."""
+        with self.store.reading("encoded"):
+            rows = self.store.read("encoded", filter=f"model = {number}").to_pylist()
+            results = {row["fragment"]: json.loads(row["result"]) for row in rows}
         since = time.time() - NOTE_SECONDS
-        return {fragment: result for fragment, result in results.items() if result["made"] > since}
+        return {
+            number: each
+            for number, each in results.items()
+            if each["made"] > since
+            and self.store.are_whole("items", data_files([each["fragment"]]))
+        }
 
     def fragments(self) -> list[Any]:
         """Return the fragments of the items."""
@@ -735,20 +705,19 @@ class Journal:
         self, number: int, n_bytes: int, results: dict[int, dict[str, Any]], schema: Any
     ) -> None:
         """Make the encoded fragments the codes that serve, in one commit."""
-        lance, pa, merged = import_lance(), import_pyarrow(), []
+        pa, merged = import_pyarrow(), []
         for fragment in self.fragments():
             now = fragment.metadata.to_json()
             there = {file["path"] for file in now["files"]}
             new = results[fragment.fragment_id]["fragment"]["files"]
             # Rows may have been deleted since it was encoded: all else is taken as it is now.
             now["files"] += [file for file in new if file["path"] not in there]
-            merged.append(lance.FragmentMetadata.from_json(json.dumps(now)))
+            merged.append(now)
         if merged:
-            self._commit("items", lance.LanceOperation.Merge(merged, schema))
+            self.store.merge("items", merged, schema)
         else:
-            column = pa.field(f"{CODE}{number}", pa.binary(n_bytes))
-            with self._committing("items"):
-                self.dataset("items").add_columns(pa.schema([column]))
+            column = pa.schema([(f"{CODE}{number}", pa.binary(n_bytes))])
+            self.store.change_columns("items", lambda items: items.add_columns(column))
 
     # ------------------------------------------------------------------------------- tidying up
 
@@ -765,8 +734,7 @@ class Journal:
         """Drop the codes of all models but the one that serves, and notes of refreshes gone by."""
         old = [f"{CODE}{number}" for number in self._code_columns() if number != self.serving]
         if old:
-            with self._committing("items"):
-                self.dataset("items").drop_columns(old)
+            self.store.change_columns("items", lambda items: items.drop_columns(old))
         notes = self.dataset("encoded")
         if notes.count_rows(filter=f"model <= {self.serving}"):
             self._overwrite("encoded", {})
@@ -800,7 +768,7 @@ class Journal:
 
     def join_fragments(self, name: str, many: int | None = None) -> None:
         """Join small fragments if there are many, and leave out rows that were deleted."""
-        dataset = self.find(name)
+        dataset = self.store.find(name)
         if dataset is None:
             return
         fragments = dataset.get_fragments()
@@ -808,8 +776,8 @@ class Journal:
         too_many_dead = dead > max(dataset.count_rows(), SMALL_FRAGMENT)
         if len(fragments) > (many or TIDY_AFTER) or too_many_dead:
             rows = min(SMALL_FRAGMENT, _fragment_rows(dataset.schema))
-            with uninterrupted(), self.translate_errors(name):
-                dataset.optimize.compact_files(target_rows_per_fragment=rows)
+            with uninterrupted():
+                self.store.join_fragments(name, rows)
 
     def _forget_old_versions(self, *, all_files: bool) -> None:
         """Delete versions that nobody uses: that no reader has a lease of, or older than an hour.
@@ -819,19 +787,19 @@ class Journal:
         """
         self._forget_old_states()
         for name in NAMES:
-            dataset = self.find(name)
+            dataset = self.store.find(name)
             if dataset is None or name == "state":
                 continue
-            with self.translate_errors(name):
-                if self.folder is None:
+            if self.folder is None:
+                with self.store.translate_errors(name):
                     dataset.cleanup_old_versions(OLD_VERSIONS)
-                    continue
-                old = sorted(int(each["version"]) for each in dataset.versions())[:-3]
-                if name == "items":
-                    oldest = oldest_lease(self.folder, self.version("items"))
-                    old = [version for version in old if version < oldest]
-                if old:
-                    dataset.cleanup_old_versions(versions=old, delete_unverified=all_files)
+                continue
+            old = self._old_versions(name)[3:]
+            if name == "items":
+                oldest = oldest_lease(self.folder, self.version("items"))
+                old = [version for version in old if version < oldest]
+            self.store.forget(name, old, all_files=all_files)
+        self.store.forget_sums()
 
     def disk_bytes(self) -> int | None:
         """Return the size of the files, where they are local."""
@@ -910,6 +878,12 @@ def absent(keys: Keys, others: Keys) -> Keys:
     return np.setdiff1d(keys, others, assume_unique=True)
 
 
+def _sum_of(row: dict[str, Any]) -> int:
+    """Return the checksum of a learner's row."""
+    rest = json.dumps([row["items"], row["labels"], row["settings"], row.get("state")])
+    return zlib.crc32(rest.encode(), zlib.crc32(row["content"]))
+
+
 def _table(name: str, columns: dict[str, Any]) -> "pa.Table":
     """Return columns as a table of a dataset; without any, an empty one."""
     pa = import_pyarrow()
@@ -922,6 +896,7 @@ def _table(name: str, columns: dict[str, Any]) -> "pa.Table":
             "settings": text,
             "content": content,
             "state": number,
+            "sum": number,
         },
         "state": {"content": content},
         "models": {"number": number, "content": content, "facts": text},

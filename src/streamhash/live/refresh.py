@@ -263,7 +263,7 @@ class _Work:
         """Encode the rest; return the results of all fragments, and the schema with new codes."""
         fragments, schema = self._journal.fragments(), None
         smallest = sorted(fragments, key=lambda each: each.count_rows())[:1]
-        with self._journal.translate_errors("items"):
+        with self._journal.store.translate_errors("items"):
             for fragment in self._left() or smallest:
                 result, schema = encode(fragment, self.model.number, self.hasher)
                 self._results[fragment.fragment_id] = result
@@ -352,7 +352,7 @@ def _encoder(work: Work) -> Callable[[int], Result]:
         send = Server(backend, options).table(number, hasher.n_bits).put
 
     def encode_one(fragment: int) -> Result:
-        with journal.translate_errors("items"):
+        with journal.store.translate_errors("items"):
             return encode(items.get_fragment(fragment), number, hasher, send)[0]
 
     return encode_one

@@ -1,0 +1,641 @@
+"""The Lance datasets of a collection, and the one way in which they are written.
+
+1. New files are written that no version knows: rows, codes, lists of deleted rows.
+2. Each is read again. Lance does not tell of every write that failed: a file that has not the size
+   that Lance says, or not its end, is an error, and nothing is committed.
+3. They are synced, and their folders.
+4. A commit makes the next version, by its manifest. It is right after the version in use here, or
+   it is refused: the commits are of kinds that Lance never puts on top of a version which this
+   process has not seen. So a second writer gets an error before anything of it is stored, whatever
+   became of the lock, and keys and learner states are known by versions.
+5. The manifest is read again and synced, with its folder.
+6. A line in ``checksums`` says so: the version is acknowledged.
+
+Several commits may be one change, of which only the last one counts; those before it are *prepared*
+and synced with the files of the last, before it is committed.
+
+What a power cut leaves behind is thus a newest version that is whole, or that was not acknowledged
+and can be told to be broken: ``settle_versions`` passes it over at the next opening. Nothing is
+deleted before what replaces it is acknowledged.
+
+With ``durability="process"`` nothing is synced: what was stored is there after a crash of the
+process, not of the system. An object store has no folders to sync and keeps checksums of its own:
+there a file is whole when it can be seen at all, and 1 and 4 are all there is to do.
+"""
+
+import json
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streamhash.errors import FileError, InUseError, StreamhashError
+from streamhash.live.arrow import Keys, import_lance
+from streamhash.live.checksums import Checksums, Sum, checksum, ends_whole, sync
+from streamhash.live.locks import uninterrupted
+
+if TYPE_CHECKING:
+    import lance
+    import pyarrow as pa
+
+logger = logging.getLogger(__name__)
+
+CACHE_BYTES = 2**24  # of what Lance remembers of files and versions; by itself it takes gigabytes
+ADDRESS_BITS = 32  # of a row's address: its place in the fragment, below the fragment's number
+LAST = 2**64 - 1  # manifests are named by what is left to this number: the newest comes first
+SMALL_FILE = 2**16  # bytes: the content of files up to this is checked, when a collection is opened
+CHECKED_BYTES = 2**23  # of such files of a dataset, at most
+DURABILITY = ("synced", "process")
+MANIFEST = ".manifest"
+PASSED_OVER = ".passed-over"  # put after the name of a manifest that does not count
+WAY_BACK = (
+    "restore the collection from a copy (`streamhash live verify` lists all that is damaged)."
+)
+
+
+class File(NamedTuple):
+    """A file by its path in its dataset, and the size that it should have, if it is known."""
+
+    name: str
+    size: int | None = None
+
+
+class Store:
+    """The datasets at one address: opened, read with errors in plain words, and written.
+
+    ``is_unsure`` says that a commit failed of which nobody knows if it is there: what is in use
+    here may be older than what is stored, until ``advance``.
+    """
+
+    def __init__(self, address: str, options: dict[str, str] | None = None) -> None:
+        self.address, self.options = address, options
+        self.folder = None if "://" in address else Path(address)
+        self.durability = "synced"
+        self.is_writer = self.is_unsure = False
+        self._open: dict[str, lance.LanceDataset] = {}
+        self._sums = None if self.folder is None else Checksums(self.folder)
+        self._unsynced: dict[Path, bool] = {}  # files, and folders: these are True
+        self._unacknowledged: list[tuple[str, int, dict[str, Sum]]] = []
+        self._synced_folders: set[Path] = set()  # whose own entries are synced, too
+        self._all_summed = False  # whether every file in use has a checksum
+
+    def another(self) -> "Store":
+        """Return the same datasets opened anew."""
+        other = Store(self.address, self.options)
+        other._session = self._session
+        return other
+
+    @cached_property
+    def _session(self) -> Any:
+        """Lance's caches, for all datasets; every commit adds to them, until they are full."""
+        return import_lance().Session(
+            index_cache_size_bytes=CACHE_BYTES, metadata_cache_size_bytes=CACHE_BYTES
+        )
+
+    # --------------------------------------------------------------------- datasets and versions
+
+    def uri(self, name: str) -> str:
+        """Where a dataset is."""
+        return f"{self.address.rstrip('/')}/{name}.lance"
+
+    def find(self, name: str) -> "lance.LanceDataset | None":
+        """Return a dataset, None where there is none."""
+        if name not in self._open:
+            if self.folder is not None and not self.versions(name):
+                return None
+            try:
+                self._open[name] = self._opened(name)
+            except FileError as error:
+                if self.folder is not None or "not found" not in str(error).lower():
+                    raise
+                return None
+        return self._open[name]
+
+    def _opened(self, name: str, version: int | None = None) -> "lance.LanceDataset":
+        with self.reading(name):
+            opened: lance.LanceDataset = import_lance().dataset(
+                self.uri(name), version=version, storage_options=self.options, session=self._session
+            )
+        return opened
+
+    def dataset(self, name: str) -> "lance.LanceDataset":
+        """Return a dataset that is there."""
+        found = self.find(name)
+        if found is None:
+            raise FileError(f"{self.uri(name)}: is missing; {WAY_BACK}")
+        return found
+
+    def version(self, name: str) -> int:
+        """Return the version in use here; 0 where nothing was ever stored."""
+        found = self.find(name)
+        return 0 if found is None else int(found.version)
+
+    def latest(self, name: str) -> int:
+        """Return the latest version, perhaps by another process."""
+        found = self.find(name)
+        if found is None:
+            return 0
+        with self.reading(name):
+            return int(found.latest_version)
+
+    def versions(self, name: str) -> list[int]:
+        """Return the versions on the disk, the newest first."""
+        assert self.folder is not None
+        folder = self.folder / f"{name}.lance" / "_versions"
+        with self._naming(folder):
+            try:
+                names = [path.stem for path in folder.iterdir() if path.suffix == MANIFEST]
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+        numbers = [int(each) for each in names if each.isdecimal()]
+        return sorted((LAST - n if n > LAST // 2 else n for n in numbers), reverse=True)
+
+    def read(self, name: str, *, version: int | None = None, **options: Any) -> "pa.Table":
+        """Read a table; Ctrl-C waits for its end, as Arrow would make another error of it."""
+        dataset = self.dataset(name)
+        with uninterrupted(), self.reading(name):
+            used = dataset if version is None else dataset.checkout_version(version)
+            return used.to_table(**options)
+
+    def advance(self, name: str) -> None:
+        """Turn to the latest version that counts."""
+        found = self.find(name)
+        if found is None or (self.latest(name) == found.version and not self.is_unsure):
+            return
+        try:
+            with self.reading(name):
+                found.checkout_latest()  # type: ignore[no-untyped-call]
+            broken = self.is_unsure
+        except FileError:
+            if self._sums is None:
+                raise
+            broken = True
+        if broken and self._sums is not None:
+            self._settle(name)
+
+    # ------------------------------------------------------------------- what is there, and whole
+
+    def check(self, names: Iterable[str]) -> None:
+        """See if what was acknowledged is there, and pass over what was not and is broken.
+
+        At a bounded cost: the sizes of all files, the content of small ones, manifests thus.
+        """
+        for name in names if self._sums is not None else ():
+            self._settle(name)
+
+    def has_lost(self, name: str) -> bool:
+        """Tell whether a dataset is gone that was there."""
+        return self._sums is not None and self._sums.acknowledged(name) > 0 and not self.find(name)
+
+    def is_acknowledged(self, name: str, version: int) -> bool:
+        """Tell whether a version is known to be whole; in an object store every one is."""
+        return self._sums is None or version <= self._sums.acknowledged(name)
+
+    def _settle(self, name: str) -> None:
+        """Find the newest version that counts; the writer moves broken ones out of the way."""
+        assert self.folder is not None
+        assert self._sums is not None
+        with self._naming(self._sums.path):
+            self._sums.read()
+        self._open.pop(name, None)
+        self._unacknowledged = [each for each in self._unacknowledged if each[0] != name]
+        acknowledged, there = self._sums.acknowledged(name), self.versions(name)
+        for version in there:
+            if version < acknowledged:
+                break
+            problem = self._problem(name, version, is_acknowledged=version == acknowledged)
+            if problem is None:
+                self._open[name] = self._opened(name, version)
+                return
+            if version == acknowledged or not self._sums.is_there:
+                raise FileError(f"{problem}; {WAY_BACK}")
+            logger.warning(
+                "%s: version %d was never acknowledged and is passed over: a power cut or a failed "
+                "write has left it broken (%s)",
+                self.uri(name),
+                version,
+                problem,
+            )
+            if self.is_writer:
+                path = self._manifest(name, version)
+                with self._naming(path):
+                    path.replace(path.with_name(path.name + PASSED_OVER))
+                    sync([path.parent])
+        if acknowledged:
+            raise FileError(f"{self._manifest(name, acknowledged)}: is missing; {WAY_BACK}")
+
+    def _problem(self, name: str, version: int, *, is_acknowledged: bool) -> str | None:
+        """Say which file keeps a version from being read, and what is wrong with it."""
+        assert self._sums is not None
+        manifest = self._manifest(name, version)
+        wrong = self._sums.problem(f"{name}.lance/_versions/{manifest.name}")
+        if wrong is not None:
+            return f"{manifest}: {wrong}"
+        try:
+            dataset = self._opened(name, version)
+            with self.reading(name):
+                fragments = dataset.get_fragments()
+                files = files_of(fragments)
+        except FileError as error:
+            return f"{manifest}: cannot be read ({error})"
+        if dataset.version != version:
+            return f"{manifest}: is damaged"
+        left = CHECKED_BYTES
+        for file in files:
+            place = f"{name}.lance/{file.name}"
+            wrong = self._sums.problem(place, file.size, up_to=min(SMALL_FILE, left))
+            if wrong is not None:
+                return f"{self._sums.folder / place}: {wrong}"
+            left -= min(left, file.size or 0)
+        return None if is_acknowledged else self._unreadable(name, fragments)
+
+    def _unreadable(self, name: str, fragments: list[Any]) -> str | None:
+        """Say which of the files that have no checksum cannot be read."""
+        assert self._sums is not None
+        for fragment in fragments:
+            places = {f"{name}.lance/{file.name}" for file in files_of([fragment])}
+            if not places <= self._sums.files.keys():
+                try:
+                    with self.reading(name):
+                        for _ in fragment.to_batches():
+                            pass
+                except FileError as error:
+                    return str(error)
+        return None
+
+    def _manifest(self, name: str, version: int) -> Path:
+        assert self.folder is not None
+        folder = self.folder / f"{name}.lance" / "_versions"
+        now, before = folder / f"{LAST - version}{MANIFEST}", folder / f"{version}{MANIFEST}"
+        return before if before.exists() and not now.exists() else now
+
+    def are_whole(self, name: str, files: Iterable[File]) -> bool:
+        """Tell whether files have the size that they should have."""
+        sums = self._sums
+        return sums is None or not any(
+            sums.problem(f"{name}.lance/{file.name}", file.size, up_to=0) for file in files
+        )
+
+    # -------------------------------------------------------------------------------------- errors
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[None]:
+        """Say in plain words why a dataset cannot be read, and name the file if it is known."""
+        try:
+            yield
+        except StreamhashError:
+            raise
+        except BaseException as error:
+            if not _is_damage(error):
+                raise
+            raise FileError(f"{self._diagnosis(name, error)}; {WAY_BACK}") from error
+
+    def _diagnosis(self, name: str, error: BaseException) -> str:
+        if self._sums is not None and name in self._open:
+            with suppress(Exception):
+                for file in files_of(self._open[name].get_fragments()):
+                    place = f"{name}.lance/{file.name}"
+                    gone = "not found" in str(error).lower()  # then contents need not be read
+                    wrong = self._sums.problem(place, file.size, up_to=0 if gone else None)
+                    if wrong is not None:
+                        return f"{self._sums.folder / place}: {wrong}"
+        return f"{self.uri(name)}: cannot be read ({_words(error)})"
+
+    @contextmanager
+    def translate_errors(self, name: str) -> Iterator[None]:
+        """Say in plain words why Lance could not write."""
+        from lance.commit import CommitConflictError
+
+        try:
+            yield
+        except CommitConflictError as error:
+            raise self.in_use() from error
+        except StreamhashError:
+            raise
+        except BaseException as error:
+            if not _is_damage(error):
+                raise
+            if any(words in str(error).lower() for words in ("already exists", "concurrent")):
+                raise self.in_use() from error
+            raise FileError(
+                f"{self.uri(name)}: cannot be written ({_words(error)}); make room or mend the "
+                "access, and call again."
+            ) from error
+
+    @contextmanager
+    def _naming(self, path: Path) -> Iterator[None]:
+        """Name the file or folder that the disk refuses."""
+        try:
+            yield
+        except OSError as error:
+            raise FileError(
+                f"{error.filename or path}: cannot be read or written ({error.strerror or error}); "
+                "make room or mend the access, and call again."
+            ) from error
+
+    def in_use(self) -> InUseError:
+        """Return the error of a second writer."""
+        return InUseError(
+            f"{self.address}: another process has written to this collection meanwhile, so nothing "
+            "more is written from here; open it again."
+        )
+
+    # ------------------------------------------------------------------------------------- writing
+
+    def append(self, name: str, table: "pa.Table", rows: int) -> None:
+        """Commit rows, after those that are there; ``rows`` at most a fragment."""
+        operation, dataset = import_lance().LanceOperation, self.find(name)
+        if dataset is None:
+            return self.overwrite(name, table, rows)
+        # Lance puts an append on top of anybody's commit, but never a merge.
+        there = dataset.get_fragments()
+        first = 1 + max((fragment.fragment_id for fragment in there), default=-1)
+        new = [
+            {**each.to_json(), "id": first + i}
+            for i, each in enumerate(self._write_fragments(name, table, "append", rows))
+        ]
+        merged = [*[fragment.metadata for fragment in there], *map(_fragment, new)]
+        return self._commit(name, operation.Merge(merged, dataset.lance_schema), data_files(new))
+
+    def overwrite(
+        self, name: str, table: "pa.Table", rows: int, *, is_prepared: bool = False
+    ) -> None:
+        """Commit rows in place of those that are there."""
+        mode = "create" if self.find(name) is None else "overwrite"
+        new = self._write_fragments(name, table, mode, rows)
+        operation = import_lance().LanceOperation.Overwrite(table.schema, new)
+        files = data_files(each.to_json() for each in new)
+        self._commit(name, operation, files, is_prepared=is_prepared)
+
+    def _write_fragments(self, name: str, table: "pa.Table", mode: str, rows: int) -> list[Any]:
+        from lance.fragment import write_fragments
+
+        with self.translate_errors(name):
+            fragments: list[Any] = write_fragments(
+                table,
+                self.uri(name) if mode == "create" else self.dataset(name),
+                mode=mode,
+                max_rows_per_file=rows,
+                storage_options=self.options,
+            )
+        return fragments
+
+    def delete(self, name: str, addresses: Keys) -> None:
+        """Delete rows by their addresses."""
+        places: dict[int, list[int]] = {}
+        for address in np.unique(addresses).tolist():
+            fragment, place = divmod(address, 2**ADDRESS_BITS)
+            places.setdefault(fragment, []).append(place)
+        changed: list[Any] = []
+        left: list[Any] = []
+        gone = []
+        with self.translate_errors(name):
+            for each in self.dataset(name).get_fragments():
+                number = each.fragment_id
+                new = each.delete_rows(places[number]) if number in places else each.metadata
+                if new is None:
+                    gone.append(number)
+                else:
+                    (changed if number in places else left).append(new)
+        # It names all fragments, so that it is refused whatever another has committed of any.
+        operation = import_lance().LanceOperation.Delete([*changed, *left], gone, "false")
+        self._commit(name, operation, [_deletion_file(each.to_json()) for each in changed])
+
+    def merge(self, name: str, fragments: list[dict[str, Any]], schema: Any) -> None:
+        """Commit fragments with a new column, whose files are written."""
+        known = {} if self._sums is None else self._sums.files
+        new = [each for each in data_files(fragments) if f"{name}.lance/{each.name}" not in known]
+        operation = import_lance().LanceOperation.Merge([*map(_fragment, fragments)], schema)
+        self._commit(name, operation, new)
+
+    def change_columns(self, name: str, change: Callable[["lance.LanceDataset"], None]) -> None:
+        """Commit a change of columns that writes no file but its manifest."""
+        self._commit(name, change, [])
+
+    def join_fragments(self, name: str, rows: int) -> None:
+        """Join small fragments to such of so many rows, and leave out rows that were deleted."""
+        from lance.optimize import Compaction
+
+        dataset = self.dataset(name)
+        with self.translate_errors(name):
+            plan = Compaction.plan(dataset, options={"target_rows_per_fragment": rows})
+            results = [task.execute(dataset) for task in plan.tasks]
+        described = [json.loads(each.json()) for each in results]  # type: ignore[attr-defined]
+        new = [fragment for each in described for fragment in each["new_fragments"]]
+        if results:  # Lance takes numbers for the fragments by a commit of its own, before
+            self._commit(
+                name, lambda dataset: Compaction.commit(dataset, results), data_files(new), steps=2
+            )
+
+    def keep(self, name: str, files: Iterable[File]) -> None:
+        """Check files that no version knows yet, and sync them."""
+        for file in files:
+            self._summed(name, file)
+        self._sync()
+
+    # ---------------------------------------------------------------------------------- the commit
+
+    def _commit(
+        self,
+        name: str,
+        operation: Any,
+        new: Iterable[File],
+        *,
+        steps: int = 1,
+        is_prepared: bool = False,
+    ) -> None:
+        """Commit an operation, or call it to; refuse if anybody has committed another meanwhile."""
+        before = self.version(name)
+        sums = {file.name: self._summed(name, file) for file in new}
+        if not is_prepared:
+            self._sync()
+        if before and self.latest(name) != before:
+            raise self.in_use()
+        try:
+            with self.translate_errors(name):
+                self._open[name] = self._committed(name, operation, before)
+            after = self.version(name)
+            if not before < after <= before + steps:
+                raise self.in_use()
+            for version in range(before + 1, after + 1):
+                manifest = self._manifest_file(name, version)
+                sums[manifest.name] = self._summed(name, manifest)
+            self._unacknowledged.append((name, after, sums))
+            if not is_prepared:
+                self.acknowledge()
+        except BaseException:
+            self.is_unsure, self._all_summed = True, False
+            raise
+
+    def _committed(self, name: str, operation: Any, before: int) -> "lance.LanceDataset":
+        if callable(operation):
+            dataset = self.dataset(name)
+            operation(dataset)
+            return dataset
+        committed = import_lance().LanceDataset.commit(
+            self.dataset(name) if before else self.uri(name),
+            operation,
+            read_version=before,
+            max_retries=0,
+            storage_options=self.options,
+        )
+        # A new one is opened again, with the caches that all of them share.
+        return committed if before else self._opened(name, int(committed.version))
+
+    def _manifest_file(self, name: str, version: int) -> File:
+        if self.folder is None:
+            return File(str(version))
+        return File(f"_versions/{self._manifest(name, version).name}")
+
+    def _summed(self, name: str, file: File) -> Sum:
+        """Check a new file, and take it to be synced; return its checksum."""
+        if self._sums is None or self.folder is None:
+            return Sum(0, 0)
+        path = self.folder / f"{name}.lance" / file.name
+        with self._naming(path):
+            found = checksum(path)
+            whole = ends_whole(path) and file.size in (None, found.size)
+        if not whole:
+            wanted = "" if file.size is None else f" of {file.size:,}"
+            raise FileError(
+                f"{path}: was not written whole ({found.size:,}{wanted} bytes are there), so it "
+                "is not used; make room or mend the disk, and call again."
+            )
+        self._unsynced |= {path: False, path.parent: True}
+        if path.parent not in self._synced_folders:  # it may be new, and those above it
+            above = (path.parent.parent, self.folder, self.folder.absolute().parent)
+            self._unsynced |= dict.fromkeys(above, True)
+        return found
+
+    def _sync(self) -> None:
+        """Sync all files and folders that are not, and the lines of checksums before."""
+        paths, self._unsynced = self._unsynced, {}
+        if self._sums is None or self.durability != "synced":
+            return
+        if self._sums.is_there:
+            paths[self._sums.path] = False
+        try:
+            with self._naming(self._sums.folder):
+                sync(paths)
+        except FileError:
+            # What could not be synced once may be lost though it can be read: it is not relied on.
+            self._unacknowledged.clear()
+            raise
+        self._synced_folders.update(path for path, is_folder in paths.items() if is_folder)
+
+    def acknowledge(self) -> None:
+        """Sync what was committed, and say so in ``checksums``."""
+        self._sync()
+        done, self._unacknowledged = self._unacknowledged, []
+        if self._sums is None:
+            return
+        for each in done:
+            self._sums.add(*each)
+        try:
+            self._sums.write()
+        except OSError as error:  # what was stored is; the line comes with the next change
+            logger.warning("%s: cannot be written (%s)", self._sums.path, error.strerror)
+
+    def sum_all(self, names: Iterable[str]) -> None:
+        """Take the checksums of files that have none: they were written before there were any."""
+        if self._all_summed or self._sums is None:
+            return
+        if self._sums.damaged:
+            self._write_sums_anew()
+        for name in names:
+            dataset = self.find(name)
+            if dataset is None:
+                continue
+            files = files_of(dataset.get_fragments())
+            files.append(self._manifest_file(name, int(dataset.version)))
+            new = [each for each in files if f"{name}.lance/{each.name}" not in self._sums.files]
+            if new or not self.is_acknowledged(name, int(dataset.version)):
+                sums = {file.name: self._summed(name, file) for file in new}
+                self._unacknowledged.append((name, int(dataset.version), sums))
+        self.acknowledge()
+        self._all_summed = True
+
+    # ---------------------------------------------------------------------------------- forgetting
+
+    def forget(self, name: str, versions: Sequence[int], *, all_files: bool) -> None:
+        """Delete versions, and files that none has; with ``all_files`` such as are young, too.
+
+        Only when what is in use is acknowledged.
+        """
+        with self.translate_errors(name):
+            if self._sums is not None:
+                self.acknowledge()
+                if not self._sums.are_written:
+                    return
+                for version in versions:
+                    path = self._manifest(name, version)
+                    if not ends_whole(path):  # of a commit that failed: Lance could not read it
+                        path.unlink()
+                versions = [*{*versions} & {*self.versions(name)}]
+            if versions:
+                self.dataset(name).cleanup_old_versions(
+                    versions=[*versions], delete_unverified=all_files
+                )
+
+    def forget_sums(self) -> None:
+        """Leave out checksums of files that are gone."""
+        if self._sums is not None and self._sums.are_written:
+            self._write_sums_anew()
+
+    def _write_sums_anew(self) -> None:
+        assert self._sums is not None
+        with self._naming(self._sums.path):
+            self._sums.write_anew()
+
+
+# --------------------------------------------------------------------------------- files by name
+
+
+def data_files(fragments: Iterable[dict[str, Any]]) -> list[File]:
+    """Return the files with the rows of fragments, as these are described in JSON."""
+    return [
+        File(f"data/{file['path']}", file["file_size_bytes"])
+        for fragment in fragments
+        for file in fragment["files"]
+    ]
+
+
+def files_of(fragments: Iterable[Any]) -> list[File]:
+    """Return all files of fragments: those with rows, and the lists of deleted ones."""
+    files = []
+    for fragment in fragments:
+        files += [File(f"data/{each.path}", each.file_size_bytes) for each in fragment.data_files()]
+        deleted = fragment.deletion_file()
+        if deleted is not None:
+            files.append(File(deleted))
+    return files
+
+
+def _deletion_file(fragment: dict[str, Any]) -> File:
+    """Return the list of deleted rows of a fragment, as it is described in JSON."""
+    file = fragment["deletion_file"]
+    ending = "arrow" if file["file_type"] == "array" else "bin"
+    return File(f"_deletions/{fragment['id']}-{file['read_version']}-{file['id']}.{ending}")
+
+
+def _fragment(described: dict[str, Any]) -> Any:
+    return import_lance().FragmentMetadata.from_json(json.dumps(described))
+
+
+def _is_damage(error: BaseException) -> bool:
+    """Tell whether an error may come from files that are damaged or a disk that fails.
+
+    Lance raises errors of many kinds, and what Rust calls a panic, which is no Exception.
+    """
+    kinds = (OSError, ValueError, RuntimeError, LookupError, TypeError, MemoryError, OverflowError)
+    return isinstance(error, kinds) or type(error).__name__ == "PanicException"
+
+
+def _words(error: BaseException) -> str:
+    """Return what an error says, without the place in Lance's source."""
+    return re.sub(r",? /home/\S+\.rs:\d+:\d+", "", str(error)).strip() or type(error).__name__
