@@ -34,7 +34,20 @@ from streamhash import storage
 from streamhash.codes import Codes, code_bytes, pack
 from streamhash.errors import FileError, InputError
 from streamhash.labels import as_numpy, check_labels, same_width, with_labels
+from streamhash.learned import (
+    MOST,
+    Count,
+    FeatureNames,
+    Generator,
+    Part,
+    Parts,
+    Table,
+    check,
+    memory_needed,
+    refuse_too_large,
+)
 from streamhash.parameters import (
+    SEED,
     Choice,
     Rule,
     SearchSpace,
@@ -67,20 +80,46 @@ class Streaming(BaseEstimator):  # type: ignore[misc]
     """An estimator that learns piece by piece, and can be saved, loaded and rolled back.
 
     Its parameters are declared by ``parameter``, or, as in scikit-learn, by an ``__init__`` that
-    stores them. What was learned are the attributes whose names end in ``_``.
+    stores them. What was learned are the attributes whose names end in ``_``; ``learns`` states
+    what each may be (``learned.py``), and is added to the tables of the classes above. Of a class
+    that states nothing itself, a file may hold any attribute, of finite numbers.
     """
 
     rules: ClassVar[Mapping[str, Rule]] = {}
     search: ClassVar[Mapping[str, SearchSpace]] = {}
+    learns: ClassVar[Table] = Table()
+    states_all: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         declare_parameters(cls)
+        cls.states_all = "learns" in vars(cls)
+        tables = [vars(each).get("learns", {}) for each in reversed(cls.__mro__)]
+        cls.learns = Table({name: kind for table in tables for name, kind in table.items()})
 
     def learned(self) -> dict[str, Any]:
         """Return what was learned, by name."""
+        return self._all_learned()
+
+    def _all_learned(self) -> dict[str, Any]:
         found = vars(self).items()
-        return {name: value for name, value in found if name[0] != "_" and name[-1] == "_"}
+        return {name: value for name, value in found if storage.is_learned(name)}
+
+    def has_learned(self) -> bool:
+        """Whether anything was learned."""
+        return bool(self._all_learned())
+
+    def known_sizes(self) -> dict[str, int]:
+        """Return the sizes in the table ``learns`` that follow from the rest."""
+        return {"d": self.n_features_in_} if hasattr(self, "n_features_in_") else {}
+
+    def check_learned(self) -> None:
+        """Refuse what was learned if it does not fit the class's own statement, ``learns``.
+
+        A class whose table cannot say all adds to this.
+        """
+        if learned := self._all_learned():
+            check(self, learned, complete=self.states_all)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write parameters and all that was learned into one file, for ``load`` to go on from."""
@@ -110,7 +149,12 @@ class Streaming(BaseEstimator):  # type: ignore[misc]
             model = storage.rebuild(header, arrays, lambda: [*_descendants(Streaming), cls])
         except FileError as error:
             raise FileError(f"{place}: {error}") from error
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except InputError as error:
+            raise FileError(
+                f"{place}: the model in it does not fit together ({error}); it is damaged, or was "
+                "not written by streamhash: save it again, and load files of people you trust."
+            ) from error
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise FileError(
                 f"{place}: the model in it is incomplete ({error!r}); save it again."
             ) from error
@@ -168,11 +212,19 @@ NEXT_STEPS = {
 }
 
 
+# As scikit-learn keeps them; the names, if rows came as a data frame.
+FEATURES = Table(n_features_in_=Count(1), feature_names_in_=FeatureNames(optional=True))
+
+
 class StreamPart(TransformerMixin, Streaming):  # type: ignore[misc]
     """A feature map learned from the stream, used inside hashers and in a StreamPipeline.
 
-    A part fills in ``learn_rows(X)`` and ``map_rows(X)``, on dense float32 rows checked before.
+    A part fills in ``learn_rows(X)`` and ``map_rows(X)``, on dense float32 rows checked before, and
+    ``n_features_out(d)``, if it can tell.
     """
+
+    # Up to version 0.1 a part inside a hasher did not know its features.
+    learns = Table({**FEATURES, "n_features_in_": Count(1, optional=True)})
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Learn from the next rows of the stream."""
@@ -199,6 +251,10 @@ class StreamPart(TransformerMixin, Streaming):  # type: ignore[misc]
     def map_rows(self, X: Matrix) -> Matrix:
         """Map dense rows that were checked before."""
         raise NotImplementedError
+
+    def n_features_out(self, d: int) -> int | None:  # noqa: ARG002
+        """Return how many features rows of d features have after the map; None: not known."""
+        return None
 
     def follow_rows(self, X: Matrix) -> Matrix:
         """Learn rows one after the other, and map each by what is known as it comes.
@@ -240,12 +296,20 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
     year: ClassVar[int] = 0
     settings: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     published_features: ClassVar[str] = "centre_unit"
+    learns = Table(
+        **FEATURES,
+        n_samples_seen_=Count(),
+        n_stages_=Count(1),
+        parts_=Parts("StreamPart"),
+        memory_=Part("ClassMemory", size="memory", d="d", when=lambda model: model.memory > 0),
+        memory_random_=Generator(when=lambda model: model.memory > 0),
+    )
 
     n_bits: int = parameter(Whole(1, 1024), default=32, kw_only=False)
     batch_size: int = parameter(Whole(1), default=200)
     features: str | None = parameter(Choice(None, "absolute", "fourier"), default=None)
     memory: int = parameter(Whole(0), default=0)
-    random_state: Any = parameter(default=None)
+    random_state: Any = parameter(SEED, default=None)
 
     @classmethod
     def published(
@@ -269,6 +333,38 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
                 f"{type(self).__name__}: memory={self.memory} is for methods that learn classes "
                 f"from single stages, and this one {reason}; leave memory=0."
             )
+
+    def known_sizes(self) -> dict[str, int]:
+        """Return the sizes in the table ``learns`` that follow from the rest."""
+        sizes = {"k": self.n_bits, **super().known_sizes()}
+        width = sizes.get("d")
+        for part in getattr(self, "parts_", []):
+            width = part.n_features_out(width) if isinstance(width, int) else None
+        return sizes if width is None else {**sizes, "D": width}
+
+    def check_learned(self) -> None:
+        """Refuse what was learned if it does not fit the class's own statement, ``learns``."""
+        if self.has_learned():
+            self._check_parts()
+            super().check_learned()
+
+    def _check_parts(self) -> None:
+        """Refuse parts other than those that the method names, or that do not fit each other."""
+        name, width = type(self).__name__, getattr(self, "n_features_in_", None)
+        if not isinstance(width, int) or not 0 < width < MOST:
+            raise InputError(f"{name}.n_features_in_ is {width!r}, not a number of features")
+        found, wanted = getattr(self, "parts_", None), self._all_parts(width)
+        if not isinstance(found, list) or [*map(type, found)] != [*map(type, wanted)]:
+            raise InputError(f"{name}.parts_ is {found!r}, not {wanted!r}")
+        for part in found:
+            if not part.has_learned():
+                raise InputError(f"{name}.parts_: {part!r} has learned nothing")
+            if not hasattr(part, "n_features_in_") and width is not None:
+                part.n_features_in_ = width
+                part.check_learned()
+            if width not in (None, part.n_features_in_):
+                raise InputError(f"{name}.parts_: {part!r} is not one for {width} features")
+            width = part.n_features_out(part.n_features_in_)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from the next piece of the stream.
@@ -367,6 +463,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
                 if first:
                     self.n_samples_seen_, self.n_stages_ = 0, 0
                     self.parts_ = self._all_parts(X.shape[1])
+                    self._refuse_too_large(X.shape[1], place)
                 for start in range(0, X.shape[0], self.batch_size):
                     stage = slice(start, start + self.batch_size)
                     rows = dense(X[stage])
@@ -374,11 +471,30 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
                     self.n_samples_seen_ += len(rows)
                     self.n_stages_ += 1
             self._refuse_divergence(before, place)
-        except BaseException:
+        except BaseException as error:
             self.__dict__.clear()
             self.__dict__.update(before)
+            if isinstance(error, np.linalg.LinAlgError):
+                raise InputError(
+                    f"{place}: this piece cannot be learned ({error}); look for extreme values in "
+                    "X, or for features that say nothing."
+                ) from error
+            if isinstance(error, MemoryError):
+                raise InputError(
+                    f"{place}: there is too little memory to learn this piece ({error}); pass "
+                    "shorter pieces or fewer features, or settings with a smaller state."
+                ) from error
             raise
         return self
+
+    def _refuse_too_large(self, d: int, place: str) -> None:
+        """Refuse to begin with rows so wide that what will be learned does not fit into memory."""
+        needed, width = memory_needed(self, self.known_sizes()), d
+        for part in self.parts_:
+            of_part = memory_needed(part, {"d": width})
+            needed |= {f"{type(part).__name__}.{name}": size for name, size in of_part.items()}
+            width = part.n_features_out(width) or width
+        refuse_too_large(needed, d, place)
 
     def _all_parts(self, d: int) -> list[StreamPart]:
         if self.features is None:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from streamhash.base import Streaming
 from streamhash.labels import number
+from streamhash.learned import Names, Table
 
 
 class ClassTable(Streaming):
@@ -27,6 +28,8 @@ class ClassTable(Streaming):
     >>> len(table)
     3
     """
+
+    learns = Table(labels_=Names("C"))
 
     def __init__(self) -> None:
         self.labels_: list[Any] = []

@@ -14,6 +14,8 @@ from scipy.linalg import solve
 from scipy.linalg.lapack import spftrf, spftrs, ssfrk
 
 from streamhash.base import Matrix, Streaming
+from streamhash.errors import InputError
+from streamhash.learned import MOST, Array, Real, Table
 
 Numbers = NDArray[np.float64]
 ROUNDING = 1e-6  # of the trace of Σ f fᵀ: what its sums in float32 may be off by, and a bit more
@@ -39,9 +41,32 @@ class ClassSums(Streaming):
         Rows in all.
     """
 
+    learns = Table(
+        n_rows_=Real(0, MOST),
+        total_=Array(np.float64, "D", optional=True),
+        products_=Array(np.float32, "packed", optional=True),
+        sums_=Array(np.float64, "C", "D", optional=True),
+        counts_=Array(np.float64, "C", low=-1, high=MOST, optional=True),
+    )
+
     def __init__(self) -> None:
         self.n_rows_ = 0.0
         self._is_own = False
+
+    def known_sizes(self) -> dict[str, int]:
+        """Return the sizes in the table ``learns`` that follow from the rest."""
+        total = getattr(self, "total_", None)
+        if not isinstance(total, np.ndarray) or total.ndim != 1:
+            return {}
+        return {"D": len(total), "packed": len(total) * (len(total) + 1) // 2}
+
+    def check_learned(self) -> None:
+        """Refuse what was learned if it does not fit the class's own statement, ``learns``."""
+        super().check_learned()
+        if len(self._all_learned()) not in (1, len(self.learns)) or (
+            self.n_rows_ > 0 and not hasattr(self, "total_")
+        ):
+            raise InputError("ClassSums: some of the sums are missing")
 
     def add(self, F: Matrix, shares: Matrix, sign: int = 1) -> None:
         """Add rows F (n, D), whose ``shares`` (n, C) tell the classes; or take them off again."""
@@ -189,7 +214,7 @@ def diagonal_places(D: int) -> NDArray[np.int64]:
 def _solved(spread: Matrix, apart: Numbers, ridge: float) -> Numbers:
     """Return (spread + r I)⁻¹ apartᵀ (D, C), for r = ridge, or more if rounding needs it."""
     D = apart.shape[1]
-    while True:
+    while 0 < ridge < np.finfo(np.float32).max:
         regular = spread.copy()
         regular[diagonal_places(D)] += np.float32(ridge)
         factor, failed = spftrf(D, regular, uplo="L", overwrite_a=True)
@@ -197,3 +222,7 @@ def _solved(spread: Matrix, apart: Numbers, ridge: float) -> Numbers:
             solved, _ = spftrs(D, factor, apart.T.astype(np.float32), uplo="L")
             return np.asarray(solved, np.float64)
         ridge *= 10
+    raise InputError(
+        "SDOH: the sums over its rows are too large, or not those of any rows; look for extreme "
+        "values in X, or load another copy of the model."
+    )

@@ -15,6 +15,7 @@ from sklearn.base import clone
 
 from streamhash.base import HasherAround, Matrix, OnlineHasher, StreamPart
 from streamhash.errors import InputError
+from streamhash.learned import WIDEST, AnyOf, Array, Count, Part, Real, Table
 from streamhash.parameters import Choice, Number, Rule, Whole, parameter
 
 # Beyond these lengths squares in float32 lose digits, or all of them.
@@ -50,6 +51,15 @@ class CenterScale(StreamPart):
 
     center: bool = parameter(Choice(True, False), default=True)
     scale: str | None = parameter(Choice("rms", "unit", None), default="rms")
+    learns = Table(
+        n_rows_=Count(1),
+        mean_=Array(np.float64, "d", low=-WIDEST, high=WIDEST),
+        spread_=Real(0, math.inf, when=lambda part: part.scale == "rms"),
+    )
+
+    def n_features_out(self, d: int) -> int:
+        """Return how many features rows of d features have after the map: as many."""
+        return d
 
     def learn_rows(self, X: Matrix) -> None:
         """Merge the mean and spread of these rows (n, d) into the running ones."""
@@ -133,6 +143,15 @@ class UnitRows(StreamPart):
         The constant feature, if there is a center.
     """
 
+    learns = Table(
+        center_=AnyOf(None, Array(np.float32, "d")),
+        constant_=Real(0),
+    )
+
+    def n_features_out(self, d: int) -> int:
+        """Return how many features rows of d features have after the map."""
+        return d if getattr(self, "center_", None) is None else d + 1
+
     def learn_rows(self, X: Matrix) -> None:
         """Look at the first rows (n, d); later ones change nothing."""
         if hasattr(self, "center_"):
@@ -186,6 +205,16 @@ class AnchorMap(StreamPart):
 
     n_anchors: int = parameter(Whole(1), default=1000, kw_only=False)
     bandwidth: float = parameter(Number(above=0), default=0.4)
+    learns = Table(
+        anchors_=Array(np.float32, "n_anchors", "d"),
+        n_filled_=Count(1, "n_anchors"),
+        mean_=Array(np.float32, "d"),
+        directions_=Array(np.float32, "n_anchors", "d"),
+    )
+
+    def n_features_out(self, d: int) -> int:  # noqa: ARG002
+        """Return how many features rows have after the map: one an anchor."""
+        return self.n_anchors
 
     def learn_rows(self, X: Matrix) -> None:
         """Take rows (n, d) as anchors while there is room."""
@@ -255,6 +284,17 @@ class RadialMap(StreamPart):
 
     n_anchors: int = parameter(Whole(1), default=300, kw_only=False)
     divisor: float = parameter(Number(above=0), default=6.0)
+    learns = Table(
+        anchors_=Array(np.float32, "n_anchors", "d"),
+        origin_=Array(np.float32, "d"),
+        n_filled_=Count(1, "n_anchors"),
+        sum_=Array(np.float64, "d"),
+        squares_=Real(0, math.inf),
+    )
+
+    def n_features_out(self, d: int) -> int:  # noqa: ARG002
+        """Return how many features rows have after the map: one an anchor."""
+        return self.n_anchors
 
     @classmethod
     def on(cls, anchors: NDArray[Any], d: int, place: str, *, unit: bool, **width: Any) -> Any:
@@ -337,6 +377,7 @@ class NormalizedHasher(OnlineHasher):
     """A hasher that takes off the running mean and brings rows to unit length, if ``normalize``."""
 
     normalize: bool = parameter(Choice(True, False), default=True)
+    learns = Table()
 
     def _feature_parts(self, d: int) -> list[StreamPart]:  # noqa: ARG002
         return [CenterScale(scale="unit")] if self.normalize else []
@@ -370,6 +411,8 @@ class StreamPipeline(HasherAround):
     >>> model.partial_fit(X[:1000]).partial_fit(X[1000:]).transform(X[:3]).shape
     (3, 2)
     """
+
+    learns = Table(hasher_=Part(OnlineHasher, n_features_in_="D", n_bits="k"))
 
     def __init__(self, parts: Sequence[StreamPart], hasher: OnlineHasher) -> None:
         self.parts = parts

@@ -13,7 +13,8 @@ from streamhash.base import Matrix, Streaming, new_generator
 from streamhash.classes import ClassTable
 from streamhash.errors import InputError
 from streamhash.labels import same_width
-from streamhash.parameters import Whole, parameter
+from streamhash.learned import MOST, AnyOf, Array, Count, Generator, Part, Table
+from streamhash.parameters import SEED, Whole, parameter
 
 Entry = tuple[float, int]  # the key of a row, and its place among the stored rows
 
@@ -64,7 +65,34 @@ class ClassMemory(Streaming):
     """
 
     size: int = parameter(Whole(1), default=4000, kw_only=False)
-    random_state: Any = parameter(default=None)
+    random_state: Any = parameter(SEED, default=None)
+    learns = Table(
+        generator_=Generator(),
+        classes_=Part(ClassTable),
+        counts_=Array(np.int64, "C", low=0, high=MOST),
+        n_unlabelled_=Count(),
+        rows_=Array(np.float32, "n", "d"),
+        labels_=AnyOf(Array(np.int32, "n", low=0, below="C"), Array(np.uint8, "n", "C", high=1)),
+        keys_=Array(np.float64, "n", low=0, high=1),
+    )
+
+    def check_learned(self) -> None:
+        """Refuse what was learned if it does not fit the class's own statement, ``learns``."""
+        super().check_learned()
+        if not self.has_learned():
+            return
+        n_names = len(self.counts_) if self.labels_.ndim == 1 else 0
+        if len(self.classes_) != n_names or len(self.rows_) > self.size:
+            raise InputError(
+                f"ClassMemory: {len(self.classes_)} classes and {len(self.rows_)} rows are stored, "
+                f"of {n_names} classes and at most {self.size} rows"
+            )
+        stored = np.bincount(
+            [c for classes in _classes_of(self.labels_) for c in classes],
+            minlength=len(self.counts_) + 1,
+        )
+        if (stored > np.append(self.counts_, self.n_unlabelled_)).any():
+            raise InputError("ClassMemory: more rows of a class are stored than have come")
 
     def _start(self, d: int, y: NDArray[Any]) -> None:
         self.generator_ = new_generator(self.random_state)

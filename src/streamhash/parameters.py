@@ -8,6 +8,7 @@
 
 import dataclasses
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -62,7 +63,7 @@ class Number(Rule):
             text,
             lambda value: (
                 _is_number(value, Real)
-                and math.isfinite(value)
+                and abs(value) <= sys.float_info.max
                 and value > above
                 and at_least <= value <= at_most
             ),
@@ -88,6 +89,17 @@ class Maybe(Rule):
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(f"None or {rule}", lambda value: value is None or rule.allows(value))
+
+
+SEED = Rule(
+    "None, a whole number from 0 up, a RandomState or a Generator",
+    lambda value: (
+        value is None
+        or value is np.random
+        or isinstance(value, np.random.RandomState | np.random.Generator)
+        or (_is_number(value, Integral) and 0 <= value < 2**64)
+    ),
+)
 
 
 def check_parameters(owner: str, values: Mapping[str, Any], rules: Mapping[str, Rule]) -> None:

@@ -7,13 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.base import Matrix, StreamPart, new_generator
+from streamhash.errors import InputError
 from streamhash.kernels.learning.random_projections import (
     absolute_features,
     block_size,
     fourier_features,
     linear_features,
 )
-from streamhash.parameters import Choice, Number, Whole, parameter
+from streamhash.learned import Array, Count, Table
+from streamhash.parameters import SEED, Choice, Number, Whole, parameter
 
 
 class RandomFeatures(StreamPart):
@@ -75,7 +77,32 @@ class RandomFeatures(StreamPart):
     kind: str = parameter(Choice("absolute", "fourier"), default="absolute")
     linear: bool = parameter(Choice(True, False), default=True)
     bandwidth: float = parameter(Number(above=0), default=0.8)
-    random_state: Any = parameter(default=0)
+    random_state: Any = parameter(SEED, default=0)
+    learns = Table(
+        n_linear_=Count(),
+        signs_=Array(np.int8, "blocks", 3, "p", signs=True),
+        lengths_=Array(np.float32, "m", low=0, when=lambda part: part.kind == "fourier"),
+        phases_=Array(np.float32, "m", when=lambda part: part.kind == "fourier"),
+    )
+
+    def known_sizes(self) -> dict[str, int]:
+        """Return the sizes in the table ``learns`` that follow from the rest."""
+        sizes = super().known_sizes()
+        if not isinstance(d := sizes.get("d"), int):
+            return sizes
+        p, n_linear = block_size(d), self._n_linear(d)
+        m = self.n_features - n_linear
+        return {**sizes, "p": p, "m": m, "blocks": (0 < n_linear < d) + math.ceil(m / p)}
+
+    def check_learned(self) -> None:
+        """Refuse what was learned if it does not fit the class's own statement, ``learns``."""
+        super().check_learned()
+        if self.has_learned() and self.n_linear_ != self._n_linear(self.n_features_in_):
+            raise InputError(f"RandomFeatures.n_linear_ is {self.n_linear_}, another number")
+
+    def n_features_out(self, d: int) -> int:  # noqa: ARG002
+        """Return how many features rows have after the map."""
+        return self.n_features
 
     def learn_rows(self, X: Matrix) -> None:
         """Draw the directions when the first rows (n, d) come; nothing else is learned."""

@@ -22,7 +22,8 @@ from streamhash.base import (
 from streamhash.errors import InputError
 from streamhash.kernels.learning.information import code_information
 from streamhash.labels import neighbours
-from streamhash.parameters import Choice, Number, Whole
+from streamhash.learned import Count, Part, Table
+from streamhash.parameters import SEED, Choice, Number, Whole
 from streamhash.reservoir import Reservoir
 
 PRICE = 0.001  # bits of information that encoding an item of a collection anew is worth
@@ -161,7 +162,16 @@ class SnapshotHasher(HasherAround):
         "interval": Whole(1),
         "reservoir_size": Whole(2),
         "automatic": Choice(True, False),
+        "random_state": SEED,
     }
+    learns = Table(
+        hasher_=Part(OnlineHasher, n_features_in_="d", n_bits="k"),
+        snapshot_=Part(OnlineHasher, n_features_in_="d", n_bits="k"),
+        reservoir_=Part(Reservoir, size="reservoir_size", d="d"),
+        n_refreshes_=Count(1),
+        n_since_refresh_=Count(),
+        n_since_look_=Count(),
+    )
 
     def __init__(
         self,

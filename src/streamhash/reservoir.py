@@ -10,7 +10,8 @@ from streamhash.base import Matrix, Streaming, new_generator
 from streamhash.classes import ClassTable
 from streamhash.errors import InputError
 from streamhash.labels import same_width
-from streamhash.parameters import Whole, parameter
+from streamhash.learned import AnyOf, Array, Count, Generator, Part, Table
+from streamhash.parameters import SEED, Whole, parameter
 
 
 class Reservoir(Streaming):
@@ -52,7 +53,19 @@ class Reservoir(Streaming):
     """
 
     size: int = parameter(Whole(1), default=1000, kw_only=False)
-    random_state: Any = parameter(default=None)
+    random_state: Any = parameter(SEED, default=None)
+    learns = Table(
+        rows_=Array(np.float32, "size", "d"),
+        keys_=Array(np.float64, "size", low=0, high=1),
+        n_filled_=Count(0, "size"),
+        classes_=Part(ClassTable, C="C"),
+        labels_=AnyOf(
+            None,
+            Array(np.int32, "size", low=0, below="C"),
+            Array(np.uint8, "size", "columns", high=1),
+        ),
+        generator_=Generator(),
+    )
 
     @property
     def rows(self) -> Matrix:

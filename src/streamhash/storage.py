@@ -4,17 +4,22 @@ Any zip and NumPy can open such a file in fifty years. Every member carries a ch
 written beside its place and renamed into it, and equal contents give equal bytes. ``describe`` and
 ``rebuild`` turn an estimator (its parameters and what it has learned, parts within parts too) into
 such a header and back.
+
+A file may come from anybody. Nothing in it is compressed, so reading it takes no more memory than
+it has bytes; every array has the size that it says before any memory is taken; and each estimator
+is held to the rules of its class before it is used.
 """
 
 import io
 import json
+import math
 import os
 import struct
 import uuid
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,6 +34,9 @@ _ALIGNED = 64  # bytes: a line of the cache
 _LONG = 4096  # bytes: a page of memory; less is not worth mapping
 _LARGE = 1 << 30  # bytes from which on a member is written in the large form of zip
 _FILLING = 0xD935  # the kind of extra field that Android's zipalign fills up with
+_LARGEST_HEADER = 64 << 20  # bytes
+_DEEPEST = 32  # parts within parts
+_GENERATORS = {"PCG64": np.random.PCG64, "PCG64DXSM": np.random.PCG64DXSM}  # numbers only
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # a fixed date in the archive, so that equal models are equal files
 
 Arrays = dict[str, NDArray[Any]]
@@ -112,6 +120,7 @@ def _read_archive(
     wanted = f"expected a streamhash {kind} file"
     try:
         with zipfile.ZipFile(file) as archive:
+            members = _members(archive)
             header = json.loads(archive.read("header.json"))
             if not isinstance(header, dict) or header.get("streamhash") != kind:
                 found = header.get("streamhash") if isinstance(header, dict) else None
@@ -123,11 +132,10 @@ def _read_archive(
                     "upgrade streamhash."
                 )
             arrays = {}
-            for member in archive.infolist():
+            for member in members:
                 name = member.filename.removesuffix(".npy")
-                if name != member.filename:
-                    array = _map_array(file, member) if name in mapped else None
-                    arrays[name] = _read_array(archive, member) if array is None else array
+                array = _map_array(file, member) if name in mapped else None
+                arrays[name] = _read_array(archive, member) if array is None else array
     except OSError as error:
         raise FileError(f"{place}: cannot be read ({error.strerror}); check the path.") from error
     except FileError:
@@ -139,31 +147,67 @@ def _read_archive(
     return header, arrays
 
 
+def _members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """Return the arrays in an archive, if it is one that ``write`` may have written."""
+    found = archive.infolist()
+    for member in found:
+        name = member.filename
+        if member.compress_type != zipfile.ZIP_STORED or member.compress_size != member.file_size:
+            raise ValueError(f"{name} is compressed")
+        if name != "header.json" and not name.endswith(".npy"):
+            raise ValueError(f"{name} has no place in it")
+        if name == "header.json" and member.file_size > _LARGEST_HEADER:
+            raise ValueError(f"{name} is too long")
+    if len({member.filename for member in found}) < len(found):
+        raise ValueError("a name comes twice")
+    last = max((member.header_offset for member in found), default=0)
+    if sum(member.file_size for member in found) > archive.start_dir or last > archive.start_dir:
+        raise ValueError("its parts are longer than it is")
+    return [member for member in found if member.filename != "header.json"]
+
+
 def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
-    return np.lib.format.read_array(io.BytesIO(archive.read(member)), allow_pickle=False)
+    content = io.BytesIO(archive.read(member))
+    read_array_header(content, member.file_size, member.filename)
+    content.seek(0)
+    return np.lib.format.read_array(content, allow_pickle=False)
+
+
+def read_array_header(
+    file: IO[bytes], n_bytes: int, name: str
+) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read how an array of so many bytes, its header included, begins: shape, order and type.
+
+    One that says another size than it has is refused, before memory is taken for it.
+    """
+    start = file.tell()
+    major, _ = np.lib.format.read_magic(file)
+    read_header = (
+        np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+    )
+    shape, by_columns, dtype = read_header(file)
+    if dtype.hasobject or dtype.kind == "V" or dtype.itemsize == 0:
+        raise ValueError(f"{name} holds {dtype}, not numbers or text")
+    n_items = math.prod(shape)
+    if min(shape, default=0) < 0 or n_items * dtype.itemsize != n_bytes - (file.tell() - start):
+        raise ValueError(f"{name} has another size than it says")
+    return shape, by_columns, dtype
 
 
 def _map_array(place: Path | IO[bytes], member: zipfile.ZipInfo) -> NDArray[Any] | None:
-    """Map the array in a member of the file; None if it is empty, compressed or not aligned."""
+    """Map the array in a member of the file; None if it is empty or not aligned."""
     if not isinstance(place, Path):
         return None
     with place.open("rb") as file:
         file.seek(member.header_offset)
         head = file.read(30)
-        if member.compress_type != zipfile.ZIP_STORED or head[:4] != b"PK\3\4":
+        if head[:4] != b"PK\3\4":
             return None
         name_length, extra_length = struct.unpack("<HH", head[26:])
-        start = member.header_offset + 30 + name_length + extra_length
-        file.seek(start)
-        version = np.lib.format.read_magic(file)
-        if version != (1, 0):
-            return None
-        shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file)
+        file.seek(member.header_offset + 30 + name_length + extra_length)
+        shape, by_columns, dtype = read_array_header(file, member.file_size, member.filename)
         offset = file.tell()
-    n_bytes = int(np.prod(shape)) * dtype.itemsize
-    if n_bytes != member.file_size - (offset - start) or dtype.hasobject:
-        raise ValueError(f"{member.filename} has another size than it says")
-    if n_bytes == 0 or offset % _ALIGNED or by_columns:
+    if 0 in shape or offset % _ALIGNED or by_columns:
         return None
     # Copy on write: an array that is read-only would be another type to the compiled kernels.
     return np.memmap(place, dtype, "c", offset, shape).view(np.ndarray)
@@ -184,7 +228,13 @@ def describe(value: Any, arrays: Arrays, place: str) -> Any:
     if isinstance(value, dict):
         return {"dict": {k: describe(v, arrays, f"{place}.{k}") for k, v in value.items()}}
     if isinstance(value, np.random.Generator):
-        return {"generator": value.bit_generator.state}
+        state = value.bit_generator.state
+        if state["bit_generator"] not in _GENERATORS:
+            raise InputError(
+                f"save: {place} draws from {state['bit_generator']}, whose state cannot be saved; "
+                "use np.random.default_rng."
+            )
+        return {"generator": state}
     if isinstance(value, np.random.RandomState):
         return None  # a shared source of seeds: what was drawn from it is in the learned state
     if hasattr(value, "get_params") and hasattr(value, "learned"):
@@ -212,7 +262,16 @@ def rebuild(
 
     A file may name ``classes``, those known at the moment, and the estimators of ``streamhash``.
     """
-    return _Rebuilding(arrays, classes, header["version"]).value(header["model"])
+    rebuilding = _Rebuilding(arrays, classes, header["version"])
+    model = rebuilding.value(header["model"])
+    if unused := arrays.keys() - rebuilding.used:
+        raise FileError(f"holds {min(unused)}, which nothing in it names; save it again.")
+    return model
+
+
+def is_learned(name: str) -> bool:
+    """Whether an attribute of this name is one that was learned."""
+    return name[:1] != "_" and name[-1:] == "_" and name.isidentifier()
 
 
 @dataclass(frozen=True)
@@ -220,39 +279,46 @@ class _Rebuilding:
     arrays: Arrays
     classes: Callable[[], Iterable[type]]
     version: int
+    used: set[str] = field(default_factory=set)
 
-    def value(self, description: Any) -> Any:
+    def value(self, description: Any, depth: int = 0) -> Any:
+        if isinstance(description, list) or depth > _DEEPEST:
+            raise ValueError("a list where none can be" if depth <= _DEEPEST else "too deep")
         if not isinstance(description, dict):
             return description
-        if "array" in description:
-            return self.arrays[description["array"]]
-        if "generator" in description:
-            state = description["generator"]
-            bits = getattr(np.random, str(state["bit_generator"]))()
-            bits.state = state
-            return np.random.Generator(bits)
-        if "dict" in description:
-            return {name: self.value(item) for name, item in description["dict"].items()}
         if "class" in description:
-            return self._estimator(description["class"], description)
-        ((kind, items),) = description.items()
-        values = [self.value(item) for item in items]
+            return self._estimator(description["class"], description, depth + 1)
+        ((kind, content),) = description.items()
+        if kind == "array":
+            self.used.add(content)
+            return self.arrays[content]
+        if kind == "generator":
+            return _generator(content)
+        if kind == "dict":
+            return {name: self.value(item, depth + 1) for name, item in content.items()}
+        if kind not in ("list", "tuple", "objects") or not isinstance(content, list):
+            raise ValueError(f"a {kind} is not known")
+        values = [self.value(item, depth + 1) for item in content]
         if kind == "objects":
-            return np.array(values, dtype=object)
+            return np.fromiter(values, object, len(values))
         return tuple(values) if kind == "tuple" else values
 
-    def _estimator(self, name: str, description: Mapping[str, Any]) -> Any:
+    def _estimator(self, name: str, description: Mapping[str, Any], depth: int) -> Any:
         found = self._class(name)
         parameters, learned = (
-            {key: self.value(item) for key, item in description[kind].items()}
+            {key: self.value(item, depth) for key, item in description[kind].items()}
             for kind in ("parameters", "learned")
         )
         if self.version == 1:
             parameters = {**_OLD_DEFAULTS.get(name.lower(), {}), **new_parameters(name, parameters)}
             learned = _new_learned(name, learned)
         estimator = found(**parameters)
+        estimator.check_parameters()
         for key, value in learned.items():
+            if not is_learned(key):
+                raise ValueError(f"{name}.{key} is no name of what is learned")
             setattr(estimator, key, value)
+        estimator.check_learned()
         return estimator
 
     def _class(self, name: str) -> Any:
@@ -265,6 +331,18 @@ class _Rebuilding:
                 f"first, or upgrade streamhash. Known: {', '.join(sorted(known))}."
             )
         return known[name]
+
+
+def _generator(state: Mapping[str, Any]) -> np.random.Generator:
+    """Make a source of random numbers that goes on from a state; of two kinds, all of numbers."""
+    bits = _GENERATORS[state["bit_generator"]]()
+    wanted = bits.state
+    numbers = (*state["state"].values(), state["has_uint32"], state["uinteger"])
+    are_known = state.keys() == wanted.keys() and state["state"].keys() == wanted["state"].keys()
+    if not are_known or not all(type(each) is int and 0 <= each < 2**128 for each in numbers):
+        raise ValueError("a state of random numbers that cannot be")
+    bits.state = state
+    return np.random.Generator(bits)
 
 
 # Format 1, written up to version 0.1. Of a method: an old name, the new name and new values.

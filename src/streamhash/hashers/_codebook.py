@@ -4,9 +4,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.base import Matrix, Streaming
+from streamhash.errors import InputError
 from streamhash.kernels.learning.hadamard import hadamard_signs
+from streamhash.learned import Array, Count, Table
 from streamhash.parameters import Choice, Whole, parameter
 
+N_CLASSES = Whole(1, 1 << 20)  # of a matrix that is laid out when the first class comes
 CANDIDATES = 64  # codewords drawn at a time, to take the one farthest from those given
 
 
@@ -42,7 +45,31 @@ class Codebook(Streaming):
 
     n_bits: int = parameter(Whole(1), kw_only=False)
     kind: str = parameter(Choice("permuted", "natural", "random", "spread"), default="permuted")
-    n_classes: int = parameter(Whole(1), default=1)
+    n_classes: int = parameter(N_CLASSES, default=1)
+    learns = Table(
+        targets_=Array(np.float32, "C", "n_bits", signs=True),
+        size_=Count(),
+        order_=Array(np.int64, "size_", low=0, below="size_", optional=True),
+        projection_=Array(np.float32, "projected", "n_bits", optional=True),
+    )
+
+    def known_sizes(self) -> dict[str, int]:
+        """Return the sizes in the table ``learns`` that follow from the rest."""
+        size = getattr(self, "size_", 0)
+        return {"projected": 0 if size == self.n_bits else size}
+
+    def check_learned(self) -> None:
+        """Refuse what was learned if it does not fit the class's own statement, ``learns``."""
+        super().check_learned()
+        if not self.has_learned():
+            return
+        drawn = self.kind in ("random", "spread")
+        is_power = self.size_ > 0 and self.size_ & (self.size_ - 1) == 0
+        has_matrix = is_power and hasattr(self, "order_") and hasattr(self, "projection_")
+        if self.size_ != 0 and (drawn or not has_matrix):
+            raise InputError(f"Codebook.size_ is {self.size_}, and there is no such matrix")
+        if not drawn and len(self.targets_) > self.size_:
+            raise InputError(f"Codebook: {len(self.targets_)} targets of {self.size_} rows")
 
     def targets(self, numbers: NDArray[np.int32], random: np.random.Generator) -> Matrix:
         """Return the targets (n, k) of classes by their numbers; new ones get theirs now."""

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from streamhash.base import Matrix, Streaming
 from streamhash.errors import InputError
 from streamhash.labels import same_width
+from streamhash.learned import Array, Labels, Table
 
 
 class PairQueue(Streaming):
@@ -31,6 +32,17 @@ class PairQueue(Streaming):
     >>> rows.ravel().tolist(), similar.tolist()
     ([2.0, 3.0], [False])
     """
+
+    learns = Table(
+        row_=Array(np.float32, "n", "d"),
+        label_=Labels("n"),
+    )
+
+    def check_learned(self) -> None:
+        """Refuse what was learned if it does not fit the class's own statement, ``learns``."""
+        super().check_learned()
+        if len(getattr(self, "row_", ())) > 1:
+            raise InputError("PairQueue.row_ has more than one row")
 
     def pair(self, X: Matrix, y: NDArray[Any], owner: str) -> tuple[Matrix, NDArray[np.bool_]]:
         """Return rows (2m, d) and which of the pairs (m,) are similar; keep what is left over.

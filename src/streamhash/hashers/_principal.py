@@ -15,6 +15,7 @@ from streamhash.hashers._sketch import (
     principal_directions,
     random_rotation,
 )
+from streamhash.learned import WIDEST, Array, Count, Generator, Part, Table
 from streamhash.parameters import Maybe, Values, Whole, parameter
 
 
@@ -37,6 +38,16 @@ class PrincipalHasher(NormalizedHasher):
         Maybe(EVEN), default=None, search=Values(None, 200, 300, 400)
     )
     batch_size: int = parameter(Whole(1), default=200, search=Values(50, 100, 200, 500))
+
+    learns = Table(
+        W_=Array(np.float32, "D", "k"),
+        R_=Array(np.float64, "k", "k"),
+        rank_=Count(0, "k"),
+        n_sketched_=Count(),
+        mean_=Array(np.float64, "D", low=-WIDEST, high=WIDEST),
+        sketch_=Part(FrequentDirections, d="D"),
+        random_=Generator(),
+    )
 
     def _turn(self, V: Doubles) -> Doubles:
         """Return T (p, k) for principal directions V (d, p)."""

@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.base import Matrix, Streaming
+from streamhash.errors import InputError
 from streamhash.features import unit_length
 from streamhash.kernels.learning.hadamard import fold_block, hadamard_signs
-from streamhash.parameters import Rule, Whole, parameter
+from streamhash.learned import Array, Count, Generator, Table
+from streamhash.parameters import SEED, Maybe, Rule, Whole, parameter
 
 Doubles = NDArray[np.float64]
 GUIDE_TOLERANCE = 1e-5  # of the largest eigenvalue of M, summed up in float32
@@ -45,6 +47,10 @@ class FrequentDirections(Streaming):
     """
 
     size: int = parameter(EVEN, default=200, kw_only=False)
+    learns = Table(
+        S_=Array(np.float32, "size", "d"),
+        n_filled_=Count(0, "size"),
+    )
 
     def add_rows(self, F: Matrix) -> None:
         """Put rows (n, d) in."""
@@ -115,14 +121,54 @@ class FastFrequentDirections(FrequentDirections):
         Where the next ones come from.
     """
 
-    chunk: int | None = parameter(default=None)
-    guides: int = parameter(default=0)
-    random_state: Any = parameter(default=None)
+    chunk: int | None = parameter(Maybe(Whole(1)), default=None)
+    guides: int = parameter(Whole(0), default=0)
+    random_state: Any = parameter(SEED, default=None)
+    learns = Table(
+        M_=Array(np.float32, "guides", "guides"),
+        waiting_=Array(np.float32, "b", "d"),
+        n_in_chunk_=Count(),
+        flips_=Array(np.int8, "m", signs=True),
+        picked_=Array(np.int64, "h", low=0, below="m"),
+        random_=Generator(),
+    )
 
-    def _begin(self, d: int) -> None:
+    def known_sizes(self) -> dict[str, int]:
+        """Return the sizes in the table ``learns`` that follow from the rest."""
+        S = getattr(self, "S_", None)
+        h = self.size // 2 - self.guides
+        if not isinstance(S, np.ndarray) or S.ndim != 2:
+            return {"h": h}
+        m, b = self._sizes(S.shape[1])
+        return {"h": h, "m": m, "b": b}
+
+    def check_learned(self) -> None:
+        """Refuse what was learned if it does not fit the class's own statement, ``learns``."""
+        super().check_learned()
+        if self.has_learned() and (
+            self.n_in_chunk_ >= len(self.flips_)
+            or (not self.guides and self.n_filled_ < self.size)
+            or (self.n_filled_ < self.size and self.n_in_chunk_)
+        ):
+            raise InputError("FastFrequentDirections: more rows are in a chunk than can be")
+
+    def check_parameters(self) -> None:
+        """Refuse parameters that break their rules."""
+        super().check_parameters()
+        if 2 * self.guides >= self.size:
+            raise InputError(
+                f"FastFrequentDirections: guides={self.guides} must be less than half of "
+                f"size={self.size}."
+            )
+
+    def _sizes(self, d: int) -> tuple[int, int]:
+        """Return the rows m of a chunk and b of a block."""
         half = self.size // 2
         m = next_power_of_two(max(half, d if self.chunk is None else self.chunk))
-        b = min(m, next_power_of_two(half + 1) // 2)  # the largest power of two up to l/2
+        return m, min(m, next_power_of_two(half + 1) // 2)  # the largest power of two up to l/2
+
+    def _begin(self, d: int) -> None:
+        m, b = self._sizes(d)
         self.S_ = np.zeros((self.size, d), np.float32)
         self.n_filled_ = 0 if self.guides else self.size
         self.M_: Matrix = np.zeros((self.guides, self.guides), np.float32)

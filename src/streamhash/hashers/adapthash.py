@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import numpy as np
+
 from streamhash.base import Matrix, new_generator, random_directions
 from streamhash.features import NormalizedHasher
 from streamhash.hashers._pairs import PairQueue
 from streamhash.kernels.learning.pairwise_steps import learn_adaptive_pairs
+from streamhash.learned import Array, Count, Part, Table
 from streamhash.parameters import Choice, Number, Span, Values, Whole, parameter
 
 
@@ -111,6 +114,12 @@ class AdaptHash(NormalizedHasher):
         Number(at_least=0, at_most=1), default=0.8, search=Values(0.5, 0.6, 0.7, 0.8, 0.9)
     )
     spread: float = parameter(Number(at_least=0), default=0.01, search=Span(0.001, 0.2))
+
+    learns = Table(
+        W_=Array(np.float32, "D", "k"),
+        queue_=Part(PairQueue, d="D", started=False),
+        n_updates_=Count(),
+    )
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         self.queue_ = PairQueue()

@@ -10,6 +10,7 @@ from streamhash.base import Matrix, new_generator, random_directions
 from streamhash.classes import ClassTable
 from streamhash.features import NormalizedHasher
 from streamhash.kernels.learning.bit_updates import SLACK, update_bits
+from streamhash.learned import MOST, Array, Part, Table
 from streamhash.parameters import Choice, Maybe, Number, Rule, Span, Values, Whole, parameter
 
 Codes = NDArray[np.int8]  # of -1 and +1
@@ -143,6 +144,18 @@ class BSODH(NormalizedHasher):
         Choice("all", "stage"), default="all", search=Values("all", "stage")
     )
     order: tuple[str, ...] = parameter(ANY_ORDER, default=STEPS)
+
+    learns = Table(
+        W_=Array(np.float32, "D", "k"),
+        classes_=Part(ClassTable, C="C"),
+        class_counts_=Array(np.float64, "C", low=0, high=MOST),
+        first_codes_=Array(np.int8, "C", "k", signs=True),
+        code_sums_=Array(np.float64, "C", "k"),
+        code_gram_=Array(np.float64, "k", "k"),
+        feature_gram_=Array(np.float32, "D", "D", when=lambda model: model.regression == "all"),
+        feature_sums_=Array(np.float64, "C", "D", when=lambda model: model.regression == "all"),
+        cross_=Array(np.float64, "D", "k", when=lambda model: model.regression == "all"),
+    )
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         d, k = X.shape[1], self.n_bits

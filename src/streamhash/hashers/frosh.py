@@ -6,6 +6,7 @@ from streamhash.hashers._sketch import (
     FastFrequentDirections,
     FrequentDirections,
 )
+from streamhash.learned import Part, Table
 from streamhash.parameters import Choice, Maybe, Rule, Values, Whole, parameter
 
 POWER_OF_TWO = Rule(
@@ -112,6 +113,8 @@ class FROSH(PrincipalHasher):
         search=Values("carried", "released"),
     )
     guides: int | None = parameter(Maybe(Whole(0)), default=None, search=Values(None, 0))
+
+    learns = Table(sketch_=Part(FastFrequentDirections, d="D"))
 
     def _new_sketch(self, size: int) -> FrequentDirections:
         seed = int(self.random_.integers(2**63))

@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import numpy as np
+
 from streamhash.base import Matrix, new_generator, random_directions
 from streamhash.classes import ClassTable
 from streamhash.features import NormalizedHasher
-from streamhash.hashers._codebook import Codebook
+from streamhash.hashers._codebook import N_CLASSES, Codebook
 from streamhash.kernels.learning.sequential import learn_one_by_one
+from streamhash.learned import Array, Generator, Part, Table
 from streamhash.parameters import Number, Span, Whole, parameter
 
 
@@ -94,7 +97,14 @@ class HCOH(NormalizedHasher):
 
     batch_size: int = parameter(Whole(1), default=64)
     learning_rate: float = parameter(Number(above=0), default=0.2, search=Span(0.02, 2))
-    n_classes: int = parameter(Whole(1), default=1)
+    n_classes: int = parameter(N_CLASSES, default=1)
+
+    learns = Table(
+        W_=Array(np.float32, "D", "k"),
+        codebook_=Part(Codebook, n_bits="k"),
+        table_=Part(ClassTable),
+        random_=Generator(),
+    )
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         self.random_ = new_generator(self.random_state)

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from streamhash.base import Matrix, StreamPart, new_generator
 from streamhash.classes import ClassTable
 from streamhash.features import GIVEN_ANCHORS, NormalizedHasher, RadialMap
-from streamhash.hashers._codebook import Codebook
+from streamhash.hashers._codebook import N_CLASSES, Codebook
 from streamhash.kernels.learning.sequential import learn_one_by_one
+from streamhash.learned import Array, Count, Generator, Part, Table
 from streamhash.parameters import Choice, Maybe, Number, Span, Values, Whole, parameter
 
 
@@ -135,7 +136,16 @@ class HMOH(NormalizedHasher):
     weights: str = parameter(
         Choice("averaged", "last"), default="averaged", search=Values("averaged", "last")
     )
-    n_classes: int = parameter(Whole(1), default=1)
+    n_classes: int = parameter(N_CLASSES, default=1)
+
+    learns = Table(
+        W_=Array(np.float32, "D", "k"),
+        total_=Array(np.float64, "D", "k"),
+        n_rounds_=Count(),
+        codebook_=Part(Codebook, n_bits="k"),
+        table_=Part(ClassTable),
+        random_=Generator(),
+    )
 
     def _feature_parts(self, d: int) -> list[StreamPart]:
         before, after = super()._feature_parts(d), super()._feature_parts(d)

@@ -7,6 +7,7 @@ import numpy as np
 from streamhash.base import Matrix
 from streamhash.hashers._principal import PrincipalHasher
 from streamhash.hashers._sketch import Doubles, polar
+from streamhash.learned import Array, Table
 from streamhash.parameters import Values, Whole, parameter
 
 
@@ -100,6 +101,10 @@ class ITQ(PrincipalHasher):
     sample_size: int = parameter(Whole(1), default=2000, search=Values(1000, 2000, 5000))
     first_iterations: int = parameter(Whole(0), default=50)
     iterations: int = parameter(Whole(0), default=2, search=Values(1, 2, 5))
+
+    learns = Table(
+        sample_=Array(np.float32, "sample_size", "D"),
+    )
 
     def _start(self, X: Matrix, y: Any) -> None:
         super()._start(X, y)

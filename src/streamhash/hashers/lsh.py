@@ -2,8 +2,11 @@
 
 from typing import Any
 
+import numpy as np
+
 from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator, random_directions
 from streamhash.features import CenterScale
+from streamhash.learned import Array, Table
 from streamhash.parameters import Choice, parameter
 
 
@@ -52,6 +55,8 @@ class LSH(OnlineHasher):
     year = 2002
 
     center: bool = parameter(Choice(True, False), default=True)
+
+    learns = Table(W_=Array(np.float32, "D", "k"))
 
     def _feature_parts(self, d: int) -> list[StreamPart]:  # noqa: ARG002
         return [CenterScale(scale=None)] if self.center else []

@@ -8,6 +8,7 @@ from streamhash.base import Matrix, dense, new_generator, random_directions
 from streamhash.features import NormalizedHasher
 from streamhash.kernels.learning.information import information_steps
 from streamhash.labels import neighbours
+from streamhash.learned import Array, Part, Real, Table
 from streamhash.parameters import Choice, Number, Span, Values, Whole, parameter
 from streamhash.reservoir import Reservoir
 
@@ -117,6 +118,12 @@ class MIHash(NormalizedHasher):
     decay: float = parameter(Number(at_least=0), default=0.0, search=Values(0, 1e-4, 1e-3))
     gradient: str = parameter(Choice("exact", "released"), default="exact")
     look_ahead: tuple[Any, Any] | None = parameter(default=None)
+
+    learns = Table(
+        W_=Array(np.float32, "D", "k"),
+        reservoir_=Part(Reservoir, size="reservoir_size", d="d"),
+        information_=Real(nan=True),
+    )
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         random = new_generator(self.random_state)

@@ -9,6 +9,7 @@ from streamhash.base import Matrix, StreamPart, new_generator, random_directions
 from streamhash.features import GIVEN_ANCHORS, NormalizedHasher, RadialMap
 from streamhash.hashers._pairs import PairQueue
 from streamhash.kernels.learning.pairwise_steps import learn_passive_pairs
+from streamhash.learned import Array, Count, Part, Table
 from streamhash.parameters import Choice, Maybe, Number, Rule, Span, Values, Whole, parameter
 
 BANDWIDTHS = ("mean", "released", "demo")
@@ -32,7 +33,12 @@ class KernelFeatures(RadialMap):
     """
 
     divisor: float = parameter(Number(above=0), default=1.0)
-    bandwidth: str | float = parameter(default="mean")
+    bandwidth: str | float = parameter(BANDWIDTH, default="mean")
+    learns = Table()
+
+    def n_features_out(self, d: int) -> int:
+        """Return how many features rows have after the map: one an anchor, and a constant."""
+        return super().n_features_out(d) + 1
 
     def _inverse(self, counts: NDArray[Any], sums: NDArray[Any], squares: NDArray[Any]) -> Matrix:
         """1 / 2b for so many anchors with these sums."""
@@ -164,6 +170,12 @@ class OKH(NormalizedHasher):
         Number(at_least=0, at_most=1),
         default=0.45,
         search=Values(0.2, 0.3, 0.35, 0.4, 0.45, 0.5),
+    )
+
+    learns = Table(
+        W_=Array(np.float32, "D", "k"),
+        queue_=Part(PairQueue, d="D", started=False),
+        n_updates_=Count(),
     )
 
     def _feature_parts(self, d: int) -> list[StreamPart]:

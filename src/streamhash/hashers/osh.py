@@ -9,6 +9,7 @@ from streamhash.classes import ClassTable
 from streamhash.features import NormalizedHasher
 from streamhash.hashers._codebook import Codebook
 from streamhash.kernels.learning.sequential import learn_one_by_one
+from streamhash.learned import Array, Generator, Part, Table
 from streamhash.parameters import Choice, Number, Span, Values, Whole, parameter
 
 
@@ -117,6 +118,13 @@ class OSH(NormalizedHasher):
         Choice("spread", "random"), default="spread", search=Values("spread", "random")
     )
     state: str = parameter(Choice("kept", "released"), default="kept")
+
+    learns = Table(
+        W_=Array(np.float32, "D", "k"),
+        codebook_=Part(Codebook, n_bits="k"),
+        table_=Part(ClassTable),
+        random_=Generator(),
+    )
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         self.random_ = new_generator(self.random_state)

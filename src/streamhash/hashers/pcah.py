@@ -4,6 +4,7 @@ import numpy as np
 
 from streamhash.hashers._principal import PrincipalHasher
 from streamhash.hashers._sketch import Doubles
+from streamhash.learned import Table
 
 
 class PCAH(PrincipalHasher):
@@ -67,6 +68,8 @@ class PCAH(PrincipalHasher):
 
     reference = "Wang et al., CVPR 2010"
     year = 2010
+
+    learns = Table()
 
     def _turn(self, V: Doubles) -> Doubles:
         p = V.shape[1]

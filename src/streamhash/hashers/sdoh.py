@@ -19,6 +19,7 @@ from streamhash.errors import InputError
 from streamhash.features import AnchorMap, NormalizedHasher, UnitRows, unit_length
 from streamhash.kernels.learning.pairs import PairRule, count_similar, pair_gradient
 from streamhash.labels import group
+from streamhash.learned import Array, Count, Generator, Labels, ListOf, Part, Real, Table, Value
 from streamhash.memory import ClassMemory
 from streamhash.parameters import Choice, Maybe, Number, Span, Values, Whole, parameter
 from streamhash.random_features import RandomFeatures
@@ -208,6 +209,33 @@ class SDOH(NormalizedHasher):
     equal_classes: bool = parameter(Choice(True, False), default=True)
     passes: int = parameter(Whole(1), default=5, search=Values(3, 5, 10))
 
+    learns = Table(
+        W_=Array(np.float32, "seen", "k", optional=True),
+        offset_=Array(np.float32, "k", optional=True),
+        loss_=Real(nan=True, optional=True),
+        n_steps_=Count(optional=True),
+        memory_=Part(
+            ClassMemory, size="memory", d="d", when=lambda model: model.memory > 0, optional=True
+        ),
+        memory_random_=Generator(when=lambda model: model.memory > 0 and not model.can_forget),
+        seed_=Count(0, 2**63, when=lambda model: model.can_forget),
+        settled_=Value(Choice(True, False), when=lambda model: model.can_forget),
+        sums_=Part(ClassSums, D="D", when=lambda model: model.can_forget, optional=True),
+        waiting_=ListOf(
+            Array(np.float32, "n", "d"),
+            Labels("n"),
+            when=lambda model: model.can_forget,
+            optional=True,
+        ),
+        score_weights_=Array(
+            np.float32, "D", "scored", when=lambda model: model.can_forget, optional=True
+        ),
+        score_offsets_=Array(
+            np.float32, "scored", when=lambda model: model.can_forget, optional=True
+        ),
+        mean_score_=Array(np.float32, "scored", when=lambda model: model.can_forget, optional=True),
+    )
+
     # The paper's method: a stage at a time ----------------------------------------------------
 
     def _feature_parts(self, d: int) -> list[StreamPart]:
@@ -336,6 +364,50 @@ class SDOH(NormalizedHasher):
             self.waiting_ = [(rows[end:], labels[end:])] if end < n_waiting else []
         self.settled_ = False
 
+    # What a file may hold ---------------------------------------------------------------------
+
+    def known_sizes(self) -> dict[str, int]:
+        """Return the sizes in the table ``learns`` that follow from the rest."""
+        sizes = super().known_sizes()
+        return sizes if self._remembers or "D" not in sizes else {**sizes, "seen": sizes["D"]}
+
+    def _check_parts(self) -> None:
+        """Refuse parts that do not fit; a model that has summed nothing yet uses none."""
+        has_sums = getattr(getattr(self, "sums_", None), "n_rows_", 0) != 0
+        if not self._remembers or has_sums or getattr(self, "settled_", True):
+            super()._check_parts()
+
+    def check_learned(self) -> None:
+        """Refuse what was learned if it does not fit the class's own statement, ``learns``."""
+        super().check_learned()
+        if not self.has_learned():
+            return
+        needed = ["W_", "offset_", "loss_", "n_steps_"]
+        if self._remembers:
+            scores = ["score_weights_", "score_offsets_", "mean_score_"]
+            needed = [*needed, *scores] if self.settled_ else []
+            self._check_remembered()
+        if missing := [name for name in needed if not hasattr(self, name)]:
+            raise InputError(f"SDOH.{missing[0]} is missing")
+        if self._remembers and self.settled_:
+            n_scores, D = self.score_weights_.shape[::-1]
+            seen = n_scores + (self.parts_[-1].n_linear_ if self.features else D)
+            if len(self.W_) != seen:
+                raise InputError(f"SDOH.W_ is for rows of {len(self.W_)} numbers, not {seen}")
+
+    def _check_remembered(self) -> None:
+        there = [hasattr(self, name) for name in ("memory_", "sums_", "waiting_")]
+        if not all(there):
+            if any(there) or not self.settled_:  # neither a model that learns nor one that encodes
+                raise InputError("SDOH: memory_, sums_ and waiting_ are not all there")
+            return
+        if not self.settled_ and not (self.sums_.n_rows_ or self.waiting_):
+            raise InputError("SDOH: there is nothing to work its hash functions out of")
+        if any(labels.ndim != self.memory_.labels_.ndim for _, labels in self.waiting_):
+            raise InputError("SDOH.waiting_ has labels of another kind than its memory")
+
+    # ------------------------------------------------------------------------------------------
+
     def _refuse_width(self, d: int) -> None:
         if self.features is None and d > WIDEST:
             raise InputError(
@@ -357,11 +429,16 @@ class SDOH(NormalizedHasher):
             labels = tuple(np.pad(each, ((0, 0), (0, width - each.shape[1]))) for each in labels)
         return np.concatenate(rows), np.concatenate(labels)
 
+    def _all_parts(self, d: int) -> list[StreamPart]:
+        if not self._remembers:
+            return super()._all_parts(d)
+        if self.features is None:
+            return [UnitRows()]
+        return [UnitRows(), RandomFeatures(self.n_features, kind=self.features)]
+
     def _learned_parts(self, X: Matrix) -> list[StreamPart]:
         """Return what prepares the features, after it has seen the first rows."""
-        parts: list[StreamPart] = [UnitRows()]
-        if self.features is not None:
-            parts.append(RandomFeatures(self.n_features, kind=self.features))
+        parts = self._all_parts(X.shape[1])
         for part in parts:
             part.n_features_in_ = X.shape[1]
             part.learn_rows(X)
@@ -433,6 +510,10 @@ class SDOH(NormalizedHasher):
     def _of_memory(self, function: Callable[[Matrix], Matrix]) -> Matrix:
         """Return a function of the features of all rows in the memory, in bounded space."""
         rows = self.memory_.rows
+        if not len(rows):
+            raise InputError(
+                "SDOH: its memory has no rows left to work the hash functions out of; learn more."
+            )
         starts = range(0, len(rows), ROWS_AT_ONCE)
         blocks = (self._mapped(rows[start : start + ROWS_AT_ONCE]) for start in starts)
         return np.concatenate([function(F) for F in blocks])

@@ -5,6 +5,7 @@ from typing import Any
 from streamhash.base import Matrix
 from streamhash.hashers._principal import PrincipalHasher
 from streamhash.hashers._sketch import Doubles
+from streamhash.learned import Table
 from streamhash.parameters import Choice, Values, parameter
 
 
@@ -113,6 +114,8 @@ class SketchHash(PrincipalHasher):
         default="carried",
         search=Values("carried", "released"),
     )
+
+    learns = Table()
 
     def _learn(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         mean_of_W = self.mean_
