@@ -103,7 +103,7 @@ class Streaming(BaseEstimator):  # type: ignore[misc]
 
     def _all_learned(self) -> dict[str, Any]:
         found = vars(self).items()
-        return {name: value for name, value in found if storage.is_learned(name)}
+        return {name: value for name, value in found if name[0] != "_" and name[-1] == "_"}
 
     def has_learned(self) -> bool:
         """Whether anything was learned."""

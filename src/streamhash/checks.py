@@ -360,6 +360,15 @@ def check_an_unstarted_model_can_be_saved(hasher: OnlineHasher) -> None:
     assert _same(_learned(loaded, _stream()), _learned(hasher, _stream()))
 
 
+def check_a_model_fits_its_own_statement(hasher: OnlineHasher) -> None:
+    """What was learned, and by whom, is what ``learns`` says: else a saved model would not load."""
+    X, y = _stream()
+    for n in (1, 7, 300, 600):
+        model = _learned(hasher, (X[:n], y[:n]))
+        for each in (model, model.encoder()):
+            each.check_learned()
+
+
 def check_equal_models_are_equal_files(hasher: OnlineHasher) -> None:
     """The bytes of a file depend on the model alone, so that files can be compared."""
     model = _learned(hasher, _stream())

@@ -91,11 +91,13 @@ class Array(Learned):
         high: float = math.inf,
         below: Size | None = None,
         signs: bool = False,
+        nan: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(**options)
         self.dtype, self.shape = np.dtype(dtype), shape
         self.low, self.high, self.below, self.signs = low, high, below, signs
+        self.nan = nan  # where a value is not known
 
     def __str__(self) -> str:
         return f"{self.dtype} ({', '.join(map(str, self.shape))})"
@@ -110,7 +112,7 @@ class Array(Learned):
             return f"is {value.dtype} of shape {value.shape}, not {self.dtype} of shape {wanted}"
         if value.size == 0 or not sizes.values:
             return None
-        if value.dtype.kind == "f" and not np.isfinite(value).all():
+        if value.dtype.kind == "f" and not _is_finite(value, or_nan=self.nan):
             return "has values that are not finite"
         least, most = value.min(), value.max()
         limit = sizes.of(self.below) if self.below is not None else None
@@ -230,6 +232,21 @@ def _are_plain(labels: Sequence[Any]) -> bool:
     ) and all(label == label for label in labels)
 
 
+class ItemLabels(Learned):
+    """Labels of stored items, in a list: whole numbers, strings, or None."""
+
+    def __init__(self, size: Size, **options: Any) -> None:
+        super().__init__(**options)
+        self.size = size
+
+    def fault(self, value: Any, sizes: Sizes) -> str | None:
+        """Say what is wrong with a value."""
+        is_list = isinstance(value, list)
+        if is_list and all(label is None or isinstance(label, int | str) for label in value):
+            return None if sizes.agree(self.size, len(value)) else f"has {len(value)} labels"
+        return f"is {reprlib.repr(value)}, not a list of labels"
+
+
 class FeatureNames(Learned):
     """The names of the features, as scikit-learn keeps those of a data frame."""
 
@@ -263,6 +280,26 @@ class AnyOf(Learned):
                 return None
             sizes.known = known
         return fault or f"is {reprlib.repr(value)}, not None"
+
+
+class Records(Learned):
+    """A list of dicts with these keys, all of numbers."""
+
+    def __init__(self, *keys: str, **options: Any) -> None:
+        super().__init__(**options)
+        self.keys = {*keys}
+
+    def fault(self, value: Any, sizes: Sizes) -> str | None:
+        """Say what is wrong with a value."""
+        number = Real(-math.inf, math.inf, nan=True)
+        if isinstance(value, list) and all(
+            isinstance(record, dict)
+            and record.keys() == self.keys
+            and not any(number.fault(each, sizes) for each in record.values())
+            for record in value
+        ):
+            return None
+        return f"is {reprlib.repr(value)}, not a list of records"
 
 
 class ListOf(Learned):
@@ -374,8 +411,8 @@ def check(owner: Any, learned: Mapping[str, Any], *, complete: bool) -> None:
             raise InputError(f"{name}.{attribute} is missing")
 
 
-def _is_finite(array: np.ndarray[Any, Any]) -> bool:
-    return bool(np.isfinite(array).all())
+def _is_finite(array: np.ndarray[Any, Any], *, or_nan: bool = False) -> bool:
+    return bool(np.isfinite(array).all()) or (or_nan and not np.isinf(array).any())
 
 
 # Memory: what will be taken, and what there is ------------------------------------------------

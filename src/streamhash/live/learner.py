@@ -17,10 +17,21 @@ from sklearn.base import clone
 
 from streamhash.base import Matrix, OnlineHasher, Streaming, new_generator, snapshot
 from streamhash.codes import Codes, unpack
-from streamhash.errors import UnreachableError
+from streamhash.errors import FileError, UnreachableError
 from streamhash.labels import neighbours
+from streamhash.learned import (
+    AnyOf,
+    Array,
+    Count,
+    ItemLabels,
+    Part,
+    Real,
+    Records,
+    Table,
+    Value,
+)
 from streamhash.live.arrow import Keys
-from streamhash.parameters import Maybe, Number, Whole
+from streamhash.parameters import Choice, Maybe, Number, Whole
 from streamhash.refresh import information_gain
 from streamhash.reservoir import Reservoir
 
@@ -37,6 +48,7 @@ COUNTS = {"model", "learned", "labelled", "items"}
 REMEMBERED = 4096  # refreshes that are remembered
 AT_ONCE = 8192  # rows that are read to be forgotten
 STAGE_NUMBERS = 2**24  # of the vectors of a stage, at most: they are in memory while it is learned
+MOST_BYTES = 2**30  # of the keys of items that wait
 NO_KEYS = np.empty(0, np.int64)
 
 ReadVectors = Callable[[Keys], Matrix]  # returns the vectors of stored items, in that order
@@ -93,6 +105,21 @@ class Monitor(Streaming):
         "tolerance": Number(at_least=0),
         "alarm": Number(above=0),
     }
+    learns = Table(
+        points_=Array(np.float64, "points", len(CURVE), nan=True),
+        stride_=Count(1),
+        offered_=Count(),
+        recent_=Real(nan=True),
+        n_answers_=Count(),
+        sum_answers_=Real(),
+        n_since_alarm_=Count(),
+        mean_since_alarm_=Real(),
+        shortfall_=Real(),
+        least_=Real(),
+        drifts_=Records("time", "labelled", "precision"),
+        refreshes_=Array(np.float64, "refreshes", len(EVENT), nan=True),
+        flips_=AnyOf(None, Array(np.float64, "bits")),
+    )
 
     def __init__(
         self, size: int = 512, *, half_life: int = 500, tolerance: float = 0.05, alarm: float = 25.0
@@ -189,6 +216,9 @@ class Knowledge(Streaming):
 
     hasher_: OnlineHasher
     reservoir_: Reservoir
+    learns = Table(
+        hasher_=Part(OnlineHasher, started=False), reservoir_=Part(Reservoir, started=False)
+    )
 
     def __init__(self) -> None:
         """Know nothing yet."""
@@ -236,6 +266,26 @@ class Learner(Streaming):
     """
 
     rules = {"reservoir_size": Whole(2), "random_state": Maybe(Whole(0))}  # noqa: RUF012
+    learns = Table(
+        monitor_=Part(Monitor),
+        n_learned_=Count(),
+        gain_=AnyOf(None, Real(nan=True)),
+        missed_=Real(optional=True),
+        n_items_=Count(optional=True),
+        # Not yet in files of version 0.1, which has the last four instead.
+        is_ready_=Value(Choice(True, False), optional=True),
+        waiting_=Array(np.uint8, "bytes", optional=True),
+        leaving_rows_=AnyOf(
+            Array(np.float32, "leaving", "width"),
+            Array(np.float16, "leaving", "width"),
+            optional=True,
+        ),
+        leaving_labels_=ItemLabels("leaving", optional=True),
+        hasher_=Part(OnlineHasher, started=False, optional=True),
+        reservoir_=Part(Reservoir, started=False, optional=True),
+        waiting_rows_=Array(np.float32, "waiting", "old_width", optional=True),
+        waiting_labels_=ItemLabels("waiting", optional=True),
+    )
 
     def __init__(
         self, hasher: OnlineHasher, *, reservoir_size: int = 1000, random_state: int | None = None
@@ -588,7 +638,11 @@ def pack_keys(keys: Keys) -> NDArray[np.uint8]:
 
 def unpack_keys(packed: NDArray[np.uint8]) -> Keys:
     """Undo ``pack_keys``."""
-    return np.cumsum(np.frombuffer(zlib.decompress(packed.tobytes()), np.int64))
+    opened = zlib.decompressobj()
+    steps = opened.decompress(packed.tobytes(), MOST_BYTES)
+    if not opened.eof or len(steps) % 8:
+        raise FileError("the keys of the items that wait to be learned are damaged")
+    return np.cumsum(np.frombuffer(steps, np.int64))
 
 
 def is_fitted(hasher: OnlineHasher) -> bool:
