@@ -23,6 +23,7 @@ from .errors import (
     StreamhashError as StreamhashError,
     UnreachableError as UnreachableError,
 )
+from .extremes import OrdinaryRange as OrdinaryRange
 from .features import (
     AnchorMap as AnchorMap,
     CenterScale as CenterScale,

@@ -17,6 +17,7 @@ them.
 """
 
 import copy
+import math
 import os
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
@@ -417,6 +418,17 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
         """How many rows a collection gathers before it learns from them."""
         return self.batch_size
 
+    @property
+    def n_clipped_(self) -> int:
+        """How many extreme values it was to learn, and put the centre in their place."""
+        return self.ordinary_.n_clipped_ if hasattr(self, "ordinary_") else 0
+
+    def refuse_extremes(self, X: Matrix, place: str) -> None:
+        """Refuse dense rows that ``partial_fit`` would refuse now, as too many are extreme."""
+        ordinary = snapshot(getattr(self, "ordinary_", None)) or streamhash.OrdinaryRange()
+        for start in range(0, len(X), self.batch_size):
+            ordinary.admit(X[start : start + self.batch_size], place, start)
+
     def forget(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Take back rows that were learned, if the method can (``can_forget``)."""
         raise InputError(
@@ -464,9 +476,11 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
                     self.n_samples_seen_, self.n_stages_ = 0, 0
                     self.parts_ = self._all_parts(X.shape[1])
                     self._refuse_too_large(X.shape[1], place)
+                if not hasattr(self, "ordinary_"):  # nor has a model of version 0.1
+                    self.ordinary_ = streamhash.OrdinaryRange()
                 for start in range(0, X.shape[0], self.batch_size):
                     stage = slice(start, start + self.batch_size)
-                    rows = dense(X[stage])
+                    rows = self.ordinary_.admit(dense(X[stage]), place, start)
                     self._learn_stage(rows, None if labels is None else labels[stage])
                     self.n_samples_seen_ += len(rows)
                     self.n_stages_ += 1
@@ -572,13 +586,12 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
         return labels
 
     def _refuse_divergence(self, before: Mapping[str, Any], place: str) -> None:
-        for name, value in self.learned().items():
-            is_new_float = isinstance(value, np.ndarray) and value is not before.get(name)
-            if is_new_float and value.dtype.kind == "f" and not np.isfinite(value).all():
-                raise InputError(
-                    f"{place}: learning from this piece left {name} without finite values; "
-                    "look for extreme values in X, or lower the learning rate."
-                )
+        name = next(diverged(vars(self), before), None)
+        if name is not None:
+            raise InputError(
+                f"{place}: learning from this piece left {name} without finite values; "
+                "look for extreme values in X, or lower the learning rate."
+            )
 
     def _fill(self, X: Any, out: NDArray[Any], finish: Any) -> None:
         is_wide = getattr(self, "features", None) is not None
@@ -586,6 +599,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
 
         def one_block(start: int) -> None:
             rows = dense(X[start : start + size])
+            rows = self.ordinary_.cleaned(rows) if hasattr(self, "ordinary_") else rows
             missing = -len(rows) % ROWS_PER_TILE
             filled = np.pad(rows, ((0, missing), (0, 0))) if missing else rows
             out[start : start + len(rows)] = finish(self.project_rows(filled)[: len(rows)])
@@ -681,6 +695,49 @@ def snapshot(value: Any) -> Any:
     if isinstance(value, list):
         return [snapshot(item) for item in value]
     return copy.deepcopy(value) if isinstance(value, np.random.Generator) else value
+
+
+def diverged(now: Any, before: Any, name: str = "") -> Iterator[str]:
+    """Name what is not finite any more in a model, its parts and theirs; unchanged is passed over.
+
+    A number may be NaN where nothing was measured yet, but not infinite.
+    """
+    if now is before:
+        return
+    if isinstance(now, np.ndarray):
+        if now.dtype.kind == "f" and not np.isfinite(_added(now, before)).all():
+            yield name
+    elif isinstance(now, float):
+        if math.isinf(now):
+            yield name
+    elif isinstance(now, list | tuple):
+        items = before if isinstance(before, list | tuple) else ()
+        for i, item in enumerate(now):
+            yield from diverged(item, items[i] if i < len(items) else None, f"{name}[{i}]")
+    elif isinstance(now, dict | Streaming):
+        old = _named(before)
+        for key, item in _named(now).items():
+            if key[-1:] == "_":
+                yield from diverged(item, old.get(key), f"{name}.{key}" if name else key)
+
+
+def _named(value: Any) -> Mapping[str, Any]:
+    if isinstance(value, Streaming):
+        return vars(value)
+    return value if isinstance(value, dict) else {}
+
+
+def _added(now: NDArray[Any], before: Any) -> NDArray[Any]:
+    """Return an array without the rows that it had before, if it stands in the same memory."""
+    if (
+        isinstance(before, np.ndarray)
+        and (before.base is not None and before.base is now.base)
+        and before.shape[1:] == now.shape[1:]
+        and before.strides == now.strides
+        and before.ctypes.data == now.ctypes.data
+    ):
+        return now[len(before) :]
+    return now
 
 
 def _descendants(cls: type[Any]) -> Iterator[type[Any]]:

@@ -20,6 +20,8 @@ from streamhash.parameters import Choice, Number, Rule, Whole, parameter
 
 # Beyond these lengths squares in float32 lose digits, or all of them.
 SHORTEST, LONGEST = 1e-15, 1e15
+LARGEST = float(np.finfo(np.float32).max)
+NARROWEST, WIDEST = 1e-24, 1e24  # widths of kernels, that are squares of lengths
 SHORT_ROW = 32  # features: of fewer, a row's own mean and length tell too much to be taken off
 ONE_WAY = 0.95  # squared length of the mean of unit rows, from which on they are much the same
 
@@ -68,7 +70,7 @@ class CenterScale(StreamPart):
         before = getattr(self, "mean_", mean)
         shift = mean - before
         if self.scale == "rms":
-            spread = _sum_of_squares(X - mean.astype(np.float32)) / len(X)
+            spread = _sum_of_squares(less(X, mean.astype(np.float32))) / len(X)
             between = share * (1 - share) * float(shift @ shift)
             self.spread_ = (1 - share) * getattr(self, "spread_", 0.0) + share * spread + between
         self.mean_: NDArray[np.float64] = before + share * shift
@@ -85,15 +87,19 @@ class CenterScale(StreamPart):
         shifts = np.cumsum(away, axis=0) / counts  # (n, d)  how far each row has moved the mean
         self.mean_ = mean + shifts[-1]
         self.n_rows_ = before + len(X)
-        rows: Matrix = (away - shifts).astype(np.float32)
+        away -= shifts
+        if max(away.max(), -away.min()) > LARGEST:  # float32 has no such numbers
+            beyond = np.abs(away).max(axis=1, keepdims=True) > LARGEST
+            away = np.where(beyond, np.ldexp(away, -2), away)
+        rows: Matrix = away.astype(np.float32)
         return unit_length(rows) if self.scale == "unit" else rows
 
     def map_rows(self, X: Matrix) -> Matrix:
         """Centre and scale rows (n, d)."""
-        if self.center:
-            X = X - self.mean_.astype(np.float32)
         if self.scale == "unit":
-            return unit_length(X)
+            return unit_length(X, self.mean_.astype(np.float32) if self.center else None)
+        if self.center:
+            X = less(X, self.mean_.astype(np.float32))
         if self.scale == "rms":
             # In two steps where float32 does not hold the length, or only a few digits of it.
             length, power = self.spread_**0.5 or 1.0, 0
@@ -112,13 +118,31 @@ def _sum_of_squares(X: Matrix) -> float:
     return math.ldexp(float(squares.sum(dtype=np.float64)), 2 * power)
 
 
-def unit_length(X: Matrix) -> Matrix:
-    """Bring rows to unit length, however short or long; a row of zeros stays so."""
+def less(X: Matrix, center: Matrix) -> Matrix:
+    """Return X − center; what float32 cannot hold of it is the largest number that it can."""
+    with np.errstate(over="ignore"):
+        away: Matrix = X - center
+    if away.size and max(away.max(), -away.min()) == np.inf:
+        away = np.clip(away, -np.float32(LARGEST), np.float32(LARGEST))
+    return away
+
+
+def unit_length(X: Matrix, center: Matrix | None = None) -> Matrix:
+    """Bring rows to unit length, as seen from a center, however long; zeros stay so.
+
+    The center is one for all (d,), or each row's own (n, 1).
+    """
+    before = X
     with np.errstate(over="ignore", under="ignore"):
+        X = X if center is None else X - center
         lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
     extreme = ~((lengths > SHORTEST) & (lengths < LONGEST))
     if extreme.any():  # by a power of two to a length near 1, which changes no digit
         X, rows = X.copy(), X[extreme]
+        if center is not None and not np.isfinite(rows).all():
+            own = center if center.ndim == 1 else center[extreme]
+            near = np.ldexp(before[extreme], -2) - np.ldexp(own, -2)
+            rows = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, near)
         rows = np.ldexp(rows, -np.frexp(np.abs(rows).max(axis=1, keepdims=True))[1])
         X[extreme], lengths[extreme] = rows, np.sqrt(np.einsum("ij,ij->i", rows, rows))
         lengths[lengths == 0] = 1
@@ -158,22 +182,32 @@ class UnitRows(StreamPart):
             return
         self.center_: Matrix | None = None
         self.constant_ = 0.0
-        mean = unit_length(X - X.mean(axis=1, keepdims=True)).mean(axis=0, dtype=np.float64)
+        mean = unit_length(X, _means(X, axis=1)).mean(axis=0, dtype=np.float64)
         if X.shape[1] < SHORT_ROW or (len(X) > 1 and float(mean @ mean) > ONE_WAY):
             self.center_ = X.mean(axis=0, dtype=np.float64).astype(np.float32)
-            spread = _sum_of_squares(X - self.center_) / len(X)
-            self.constant_ = spread**0.5
+            spread = _sum_of_squares(less(X, self.center_)) / len(X)
+            self.constant_ = min(spread**0.5, LARGEST)
 
     def map_rows(self, X: Matrix) -> Matrix:
         """Map rows (n, d) to unit rows (n, d), or (n, d + 1) with the constant feature."""
         if self.center_ is None:
-            return unit_length(X - X.mean(axis=1, keepdims=True))
+            return unit_length(X, _means(X, axis=1))
         constant = np.full((len(X), 1), self.constant_, np.float32)
-        return unit_length(np.concatenate([X - self.center_, constant], axis=1))
+        return unit_length(np.concatenate([less(X, self.center_), constant], axis=1))
 
     def key(self) -> bytes:
         """Return what tells maps apart that differ."""
         return b"" if self.center_ is None else self.center_.tobytes()
+
+
+def _means(X: Matrix, axis: int) -> Matrix:
+    """Return means along an axis, that stays; also where float32 cannot hold the sum."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        means: Matrix = X.mean(axis=axis, keepdims=True)
+    if not np.isfinite(means).all():
+        exact = X.mean(axis=axis, keepdims=True, dtype=np.float64).astype(np.float32)
+        means = np.where(np.isfinite(means), means, exact)
+    return means
 
 
 class AnchorMap(StreamPart):
@@ -231,11 +265,11 @@ class AnchorMap(StreamPart):
         there = anchors[: self.n_filled_]
         self.mean_: Matrix = there.mean(axis=0, dtype=np.float64).astype(np.float32)
         self.directions_ = np.zeros_like(anchors)
-        self.directions_[: self.n_filled_] = unit_length(there - self.mean_)
+        self.directions_[: self.n_filled_] = unit_length(there, self.mean_)
 
     def map_rows(self, X: Matrix) -> Matrix:
         """Map rows (n, d) to kernel values (n, m)."""
-        rows = unit_length(X - self.mean_)
+        rows = unit_length(X, self.mean_)
         # Of unit rows: ‖u − v‖² = 2 − 2 u·v. A zero row, the mean itself, is as far from all.
         features = np.zeros((len(X), self.n_anchors), np.float32)
         nearness = features[:, : self.n_filled_]
@@ -309,7 +343,7 @@ class RadialMap(StreamPart):
                 "features."
             )
         made = cls(len(rows), **width)
-        made.follow_rows(unit_length(rows - rows.mean(axis=0)) if unit else rows)
+        made.follow_rows(unit_length(rows, _means(rows, axis=0)[0]) if unit else rows)
         return made
 
     def learn_rows(self, X: Matrix) -> None:
@@ -327,7 +361,7 @@ class RadialMap(StreamPart):
             self.anchors_: Matrix = np.zeros((self.n_anchors, X.shape[1]), np.float32)
             self.sum_: NDArray[np.float64] = np.zeros(X.shape[1])
             self.squares_ = 0.0
-        new = X[:n_new] - self.origin_
+        new = less(X[:n_new], self.origin_)
         anchors = self.anchors_.copy()
         anchors[filled : filled + n_new] = new
         # (n_new, d) and (n_new,): as they were after each new row
@@ -347,30 +381,40 @@ class RadialMap(StreamPart):
         inverse = self._inverse(there, self.sum_[None], np.array([self.squares_]))
         return self._features(X, there, inverse)
 
-    def _inverse(self, counts: NDArray[Any], sums: NDArray[Any], squares: NDArray[Any]) -> Matrix:
-        """1 / 2η for so many anchors with these sums; 0 if they are all the same."""
+    def _inverse(
+        self, counts: NDArray[Any], sums: NDArray[Any], squares: NDArray[Any]
+    ) -> NDArray[Any]:
+        """1 / 2η for so many anchors with these sums; 0 if they are all the same.
+
+        In float32, unless that would lose digits of it.
+        """
         pairs = counts * (counts - 1.0)
         # Σ_{i≠j} ‖a_i − a_j‖² = 2 (n Σ ‖a‖² − ‖Σ a‖²)
         apart = 2 * (counts * squares - np.square(sums).sum(axis=1))
         known = apart > 1e-12 * counts * squares  # what is less is rounding
         eta = np.divide(apart, pairs * self.divisor, out=np.ones(len(counts)), where=known)
-        inverse: Matrix = np.where(known, 0.5 / eta, 0.0).astype(np.float32)
-        return inverse
+        inverse: NDArray[Any] = np.where(known, 0.5 / eta, 0.0)
+        is_narrow = (eta > NARROWEST) & (eta < WIDEST) | ~known
+        return inverse.astype(np.float32) if is_narrow.all() else inverse
 
-    def _features(self, X: Matrix, counts: NDArray[Any], inverse: Matrix) -> Matrix:
+    def _features(self, X: Matrix, counts: NDArray[Any], inverse: NDArray[Any]) -> Matrix:
         """Kernel values (n, m); row i sees the first counts[i] anchors and its own width."""
-        rows = X - self.origin_
+        rows, anchors = less(X, self.origin_), self.anchors_
+        if inverse.dtype == np.float64:  # float32 has no such squares
+            rows, anchors = rows.astype(np.float64), anchors.astype(np.float64)
+        elif max(rows.max(initial=0), -rows.min(initial=0)) > LONGEST:  # as far from all as can be
+            rows = np.clip(rows, -np.float32(LONGEST), np.float32(LONGEST))
         lengths = np.einsum("ij,ij->i", rows, rows)[:, None]  # (n, 1)
-        features = np.asarray(rows @ self.anchors_.T, np.float32)  # (n, m)
+        features = rows @ anchors.T  # (n, m)
         features *= -2
         features += lengths
-        features += np.einsum("ij,ij->i", self.anchors_, self.anchors_)
+        features += np.einsum("ij,ij->i", anchors, anchors)
         np.maximum(features, 0, out=features)  # ‖x − a‖²
         features *= -inverse[:, None]
         np.exp(features, out=features)
         if len(counts) > 1 or counts[0] < self.n_anchors:
             features *= np.arange(self.n_anchors) < counts[:, None]
-        return features
+        return features.astype(np.float32, copy=False)
 
 
 class NormalizedHasher(OnlineHasher):

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator, random_directions
-from streamhash.features import CenterScale
+from streamhash.features import LONGEST, CenterScale
 from streamhash.learned import Array, Table
 from streamhash.parameters import Choice, parameter
 
@@ -66,3 +66,10 @@ class LSH(OnlineHasher):
 
     def _learn(self, X: Matrix, y: Any) -> None:
         pass  # only the running centre is learned, and the base has done that
+
+    def _project(self, X: Matrix) -> Matrix:
+        if max(X.max(initial=0), -X.min(initial=0)) > LONGEST:
+            # A power of two changes no sign, and sums of what is left fit into float32.
+            long = np.abs(X).max(axis=1, keepdims=True) > LONGEST
+            X = np.where(long, np.ldexp(X, -32), X)
+        return np.asarray(X @ self.W_)

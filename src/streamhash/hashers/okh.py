@@ -40,7 +40,9 @@ class KernelFeatures(RadialMap):
         """Return how many features rows have after the map: one an anchor, and a constant."""
         return super().n_features_out(d) + 1
 
-    def _inverse(self, counts: NDArray[Any], sums: NDArray[Any], squares: NDArray[Any]) -> Matrix:
+    def _inverse(
+        self, counts: NDArray[Any], sums: NDArray[Any], squares: NDArray[Any]
+    ) -> NDArray[Any]:
         """1 / 2b for so many anchors with these sums."""
         inverse = super()._inverse(counts, sums, squares)  # 1 / 2s
         if self.bandwidth == "demo":
@@ -51,7 +53,7 @@ class KernelFeatures(RadialMap):
             return inverse
         return inverse / np.float32(self.bandwidth)
 
-    def _features(self, X: Matrix, counts: NDArray[Any], inverse: Matrix) -> Matrix:
+    def _features(self, X: Matrix, counts: NDArray[Any], inverse: NDArray[Any]) -> Matrix:
         kernel = super()._features(X, counts, inverse)  # (n, m)
         return np.concatenate([kernel, np.ones((len(X), 1), np.float32)], axis=1)
 

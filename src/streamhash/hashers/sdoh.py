@@ -565,6 +565,8 @@ class SDOH(NormalizedHasher):
         try:
             with single_threaded_blas():
                 rows = dense(X)
+                if hasattr(self, "ordinary_"):  # as they were learned
+                    rows = self.ordinary_.cleaned(rows)
                 self.memory_.forget(rows, labels)
                 if self.waiting_:  # among them may be rows that are to be taken off
                     waiting, names = self._all_waiting()
@@ -613,6 +615,9 @@ class SDOH(NormalizedHasher):
         whole.n_samples_seen_ = a.n_samples_seen_ + b.n_samples_seen_
         whole.n_stages_, whole.seed_ = a.n_stages_ + b.n_stages_, a.seed_
         whole.memory_ = ClassMemory.merged(a.memory_, b.memory_)
+        ranges = [model.ordinary_ for model in (a, b) if hasattr(model, "ordinary_")]
+        if ranges:
+            whole.ordinary_ = ranges[0].joined(ranges[-1]) if len(ranges) > 1 else ranges[0]
         whole.waiting_ = [*a.waiting_, *b.waiting_]
         learned = [model for model in (a, b) if model.sums_.n_rows_]
         if len({model.parts_[0].key() for model in learned}) > 1:
