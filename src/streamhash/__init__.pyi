@@ -11,6 +11,7 @@ from .codes import (
 )
 from .errors import (
     ConflictError as ConflictError,
+    ExtremeRowsError as ExtremeRowsError,
     FileError as FileError,
     GoneError as GoneError,
     InputError as InputError,

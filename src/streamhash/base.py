@@ -186,7 +186,8 @@ class Streaming(BaseEstimator):  # type: ignore[misc]
                 "call partial_fit or fit first."
             )
         try:
-            with np.errstate(over="ignore"):  # what float32 cannot hold is refused as infinite
+            # What float32 cannot hold is refused as infinite, but for the sum that is tried first.
+            with np.errstate(over="ignore", invalid="ignore"):
                 return validate_data(
                     self,
                     X if isinstance(X, np.ndarray) else as_numpy(X),

@@ -3,6 +3,7 @@
     StreamhashError           500
     ├── InputError            400  (a ValueError) an argument, parameter or array of no use
     │   ├── NotStartedError   409  (a NotFittedError) codes asked for before any data was learned
+    │   ├── ExtremeRowsError  400  rows too extreme, and too many, to be learned
     │   ├── NotFoundError     404  an item or a model that is not there
     │   ├── ConflictError     409  an item that is there already
     │   └── ReadOnlyError     403  a change to what is open to read only
@@ -31,6 +32,20 @@ class InputError(StreamhashError, ValueError):
     """An argument, a parameter or an array that cannot be used."""
 
     status, code = 400, "bad_input"
+
+
+class ExtremeRowsError(InputError):
+    """Rows that are too extreme, and too many, to be learned.
+
+    Attributes
+    ----------
+    rows : list of int
+        Their places in X.
+    """
+
+    def __init__(self, message: str, rows: list[int]) -> None:
+        super().__init__(message)
+        self.rows = rows
 
 
 class NotFoundError(InputError):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.base import Matrix, Streaming
-from streamhash.errors import InputError
+from streamhash.errors import ExtremeRowsError, InputError
 
 EXTREME = 1e3  # times as far out as any ordinary value before: extreme
 WRECKING = 1e7  # times as far out, and sums in float32 no longer see the ordinary ones at all
@@ -20,14 +20,6 @@ NAMED = 10  # rows, in an error
 FARTHEST = 2.0 * float(np.finfo(np.float32).max)  # that two numbers can be apart
 
 Distances = NDArray[np.float64]
-
-
-class ExtremeRowsError(InputError):
-    """Too many rows are extreme; ``rows`` are their places in X."""
-
-    def __init__(self, message: str, rows: list[int]) -> None:
-        super().__init__(message)
-        self.rows = rows
 
 
 class OrdinaryRange(Streaming):
