@@ -120,11 +120,12 @@ def _sum_of_squares(X: Matrix) -> float:
 
 def less(X: Matrix, center: Matrix) -> Matrix:
     """Return X − center; what float32 cannot hold of it is the largest number that it can."""
-    with np.errstate(over="ignore"):
-        away: Matrix = X - center
-    if away.size and max(away.max(), -away.min()) == np.inf:
-        away = np.clip(away, -np.float32(LARGEST), np.float32(LARGEST))
-    return away
+    try:
+        with np.errstate(over="raise"):  # which the processor sees to
+            return np.asarray(X - center)
+    except FloatingPointError:
+        with np.errstate(over="ignore"):
+            return np.asarray(np.clip(X - center, -np.float32(LARGEST), np.float32(LARGEST)))
 
 
 def unit_length(X: Matrix, center: Matrix | None = None) -> Matrix:

@@ -68,8 +68,10 @@ class LSH(OnlineHasher):
         pass  # only the running centre is learned, and the base has done that
 
     def _project(self, X: Matrix) -> Matrix:
-        if max(X.max(initial=0), -X.min(initial=0)) > LONGEST:
+        try:
+            with np.errstate(over="raise"):
+                return np.asarray(X @ self.W_)
+        except FloatingPointError:
             # A power of two changes no sign, and sums of what is left fit into float32.
             long = np.abs(X).max(axis=1, keepdims=True) > LONGEST
-            X = np.where(long, np.ldexp(X, -32), X)
-        return np.asarray(X @ self.W_)
+            return np.asarray(np.where(long, np.ldexp(X, -32), X) @ self.W_)
