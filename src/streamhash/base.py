@@ -303,6 +303,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
         n_samples_seen_=Count(),
         n_stages_=Count(1),
         parts_=Parts("StreamPart"),
+        ordinary_=Part("OrdinaryRange", d="d", optional=True),  # files of before have none
         memory_=Part("ClassMemory", size="memory", d="d", when=lambda model: model.memory > 0),
         memory_random_=Generator(when=lambda model: model.memory > 0),
     )

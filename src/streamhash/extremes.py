@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from streamhash.base import Matrix, Streaming
 from streamhash.errors import ExtremeRowsError, InputError
+from streamhash.learned import Array, Count, Real, Table
 
 EXTREME = 1e3  # times as far out as any ordinary value before: extreme
 WRECKING = 1e7  # times as far out, and sums in float32 no longer see the ordinary ones at all
@@ -62,6 +63,13 @@ class OrdinaryRange(Streaming):
 
     center_: Matrix
     first_: Matrix
+    learns = Table(
+        center_=Array(np.float32, "d", optional=True),
+        reach_=Real(0, FARTHEST),
+        first_=Array(np.float32, "n", "d", optional=True),
+        pressure_=Real(0, RECENT),
+        n_clipped_=Count(),
+    )
 
     def __init__(self) -> None:
         self.n_clipped_ = 0

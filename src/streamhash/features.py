@@ -20,8 +20,7 @@ from streamhash.parameters import Choice, Number, Rule, Whole, parameter
 
 # Beyond these lengths squares in float32 lose digits, or all of them.
 SHORTEST, LONGEST = 1e-15, 1e15
-LARGEST = float(np.finfo(np.float32).max)
-NARROWEST, WIDEST = 1e-24, 1e24  # widths of kernels, that are squares of lengths
+NARROWEST, BROADEST = 1e-24, 1e24  # widths of kernels, that are squares of lengths
 SHORT_ROW = 32  # features: of fewer, a row's own mean and length tell too much to be taken off
 ONE_WAY = 0.95  # squared length of the mean of unit rows, from which on they are much the same
 
@@ -88,8 +87,8 @@ class CenterScale(StreamPart):
         self.mean_ = mean + shifts[-1]
         self.n_rows_ = before + len(X)
         away -= shifts
-        if max(away.max(), -away.min()) > LARGEST:  # float32 has no such numbers
-            beyond = np.abs(away).max(axis=1, keepdims=True) > LARGEST
+        if max(away.max(), -away.min()) > WIDEST:  # float32 has no such numbers
+            beyond = np.abs(away).max(axis=1, keepdims=True) > WIDEST
             away = np.where(beyond, np.ldexp(away, -2), away)
         rows: Matrix = away.astype(np.float32)
         return unit_length(rows) if self.scale == "unit" else rows
@@ -125,7 +124,7 @@ def less(X: Matrix, center: Matrix) -> Matrix:
             return np.asarray(X - center)
     except FloatingPointError:
         with np.errstate(over="ignore"):
-            return np.asarray(np.clip(X - center, -np.float32(LARGEST), np.float32(LARGEST)))
+            return np.asarray(np.clip(X - center, -np.float32(WIDEST), np.float32(WIDEST)))
 
 
 def unit_length(X: Matrix, center: Matrix | None = None) -> Matrix:
@@ -187,7 +186,7 @@ class UnitRows(StreamPart):
         if X.shape[1] < SHORT_ROW or (len(X) > 1 and float(mean @ mean) > ONE_WAY):
             self.center_ = X.mean(axis=0, dtype=np.float64).astype(np.float32)
             spread = _sum_of_squares(less(X, self.center_)) / len(X)
-            self.constant_ = min(spread**0.5, LARGEST)
+            self.constant_ = min(spread**0.5, WIDEST)
 
     def map_rows(self, X: Matrix) -> Matrix:
         """Map rows (n, d) to unit rows (n, d), or (n, d + 1) with the constant feature."""
@@ -395,7 +394,7 @@ class RadialMap(StreamPart):
         known = apart > 1e-12 * counts * squares  # what is less is rounding
         eta = np.divide(apart, pairs * self.divisor, out=np.ones(len(counts)), where=known)
         inverse: NDArray[Any] = np.where(known, 0.5 / eta, 0.0)
-        is_narrow = (eta > NARROWEST) & (eta < WIDEST) | ~known
+        is_narrow = (eta > NARROWEST) & (eta < BROADEST) | ~known
         return inverse.astype(np.float32) if is_narrow.all() else inverse
 
     def _features(self, X: Matrix, counts: NDArray[Any], inverse: NDArray[Any]) -> Matrix:
