@@ -1,13 +1,21 @@
 """Linear discriminant analysis from running sums."""
 
 import copy
+from unittest import mock
 
 import numpy as np
 import pytest
 from scipy.linalg.lapack import strttf
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from streamhash.discriminant import ClassSums, diagonal_places, scores_of_rows
+from streamhash import discriminant
+from streamhash.discriminant import (
+    RIDGES,
+    ClassSums,
+    _Centres,
+    diagonal_places,
+    scores_of_rows,
+)
 
 
 def rows(n=400, d=20, classes=4, seed=0):
@@ -102,3 +110,53 @@ def test_rows_that_are_all_the_same_give_finite_scores():
     A, b = summed(X, np.eye(2, dtype=np.float32)[[0, 1] * 5]).scores(0.05, equal=True)
     assert np.isfinite(A).all()
     assert np.isfinite(b).all()
+
+
+@pytest.mark.parametrize("equal", [True, False])
+@pytest.mark.parametrize("ridge", [0.05, 0.8])
+def test_rows_left_out_are_judged_as_if_they_had_never_come(ridge, equal):
+    random = np.random.default_rng(0)
+    y = random.integers(3, size=90)
+    X = (random.standard_normal((90, 8)) + np.eye(3, 8)[y]).astype(np.float32)
+    shares = np.eye(3, dtype=np.float32)[y]
+    right = 0
+    for i in range(90):
+        others = np.arange(90) != i
+        A, b = summed(X[others], shares[others]).scores(ridge, equal=equal)
+        right += np.argmax(X[i] @ A + b) == y[i]
+    centres = _Centres(summed(X, shares), equal=equal)
+    seen = []
+
+    def judge(self, *arguments):
+        seen.append(share_right(self, *arguments))
+        return seen[-1]
+
+    share_right = _Centres.share_right
+    with (
+        mock.patch.multiple(discriminant, RIDGES=(ridge,)),
+        mock.patch.object(_Centres, "share_right", judge),
+    ):
+        of_sums = summed(X, shares).scores(None, equal=equal, judges=(X, shares))
+        of_rows = scores_of_rows(X, shares, None, equal=equal)
+    assert centres.is_there.all()
+    assert seen == pytest.approx([right / 90] * 2, abs=0 if equal else 0.02)
+    assert 0.4 < seen[0] < 0.9
+    np.testing.assert_allclose(of_sums[0], of_rows[0], rtol=2e-3, atol=2e-3)
+
+
+def test_the_ridge_is_larger_for_few_rows_and_wrong_labels():
+    random = np.random.default_rng(0)
+    centres = 0.5 * random.standard_normal((4, 60))
+
+    def chosen(n, wrong):
+        y = random.integers(4, size=n)
+        X = (centres[y] + random.standard_normal((n, 60))).astype(np.float32)
+        y = np.where(random.random(n) < wrong, random.integers(4, size=n), y)
+        shares = np.eye(4, dtype=np.float32)[y]
+        sums = summed(X, shares)
+        A, _ = sums.scores(None, equal=True, judges=(X[:1000], shares[:1000]))
+        found = [ridge for ridge in RIDGES if np.allclose(A, sums.scores(ridge, equal=True)[0])]
+        return found[0]
+
+    assert chosen(20_000, 0) == 0.05
+    assert chosen(100, 0.3) >= 0.8

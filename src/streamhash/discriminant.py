@@ -5,19 +5,23 @@ the number of rows. Sums do not depend on the order. Those of two streams can be
 can be subtracted again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve
-from scipy.linalg.lapack import spftrf, spftrs, ssfrk
+from scipy.linalg.lapack import spftrf, spftrs, ssfrk, stfsm
 
 from streamhash.base import Matrix, Streaming
 from streamhash.errors import InputError
 from streamhash.learned import MOST, Array, Real, Table
 
 Numbers = NDArray[np.float64]
+Judges = tuple[NDArray[Any], Matrix]  # rows (m, D), and their shares of the classes (m, C)
+Solve = Callable[[float, Matrix | None], tuple[Numbers, Numbers]]  # of a ridge and rows U: _solved
+RIDGES = 0.05, 0.2, 0.8, 3.2, 12.8
+WORTH = 0.003  # of the rows: so many more must be right by a larger ridge
 ROUNDING = 1e-6  # of the trace of Σ f fᵀ: what its sums in float32 may be off by, and a bit more
 
 
@@ -119,7 +123,9 @@ class ClassSums(Streaming):
             whole.n_rows_ += sums.n_rows_
         return whole
 
-    def scores(self, ridge: float, *, equal: bool) -> tuple[Matrix, Matrix]:
+    def scores(
+        self, ridge: float | None, *, equal: bool, judges: Judges | None = None
+    ) -> tuple[Matrix, Matrix]:
         """Return A (D, C) and b (C,): f A + b are the scores of linear discriminant analysis.
 
         With class means m_c about their own mean m, each by its weight, and the covariance Σ within
@@ -127,18 +133,31 @@ class ClassSums(Streaming):
         the mean variance of a feature. All classes have the same weight if ``equal``, else that of
         their rows, and the logarithm of it is added to b. A class whose rows were all taken off
         again has no score.
+
+        If ``ridge`` is None, the rows of the ``judges`` choose it, who are among those of the sums:
+        the one of ``RIDGES`` by which most of them are given their class by all other rows.
         """
         centres = _Centres(self, equal=equal)
         products = self.products_ / np.float32(self.n_rows_)
         spread = _plus(products, centres.taken_off.astype(np.float32), -1)
         diagonal = diagonal_places(len(self.total_))
         rounding = ROUNDING * float(products[diagonal].sum())
-        strength = ridge * (float(spread[diagonal].mean()) + centres.variance) + rounding
-        return centres.scores(_solved(spread, centres.apart, strength or 1.0))
+        variance = float(spread[diagonal].mean()) + centres.variance
+
+        def solve(ridge: float, U: Matrix | None) -> tuple[Numbers, Numbers]:
+            return _solved(spread, centres.apart, (ridge * variance + rounding) or 1.0, U)
+
+        return centres.scores(_weights(centres, solve, ridge, judges))
+
+    @property
+    def is_there(self) -> NDArray[np.bool_]:
+        """Which classes have rows; what is less than a row is left of rows that were taken off."""
+        there: NDArray[np.bool_] = self.counts_ > 1e-6
+        return there
 
 
 def scores_of_rows(
-    F: Matrix, shares: Matrix, ridge: float, *, equal: bool
+    F: Matrix, shares: Matrix, ridge: float | None, *, equal: bool
 ) -> tuple[Matrix, Matrix]:
     """Return what ``ClassSums.scores`` would of these rows alone: quick, if they are few.
 
@@ -154,20 +173,54 @@ def scores_of_rows(
     X = np.vstack([rows / np.sqrt(n), centres.taken_off])
     signs = np.r_[np.ones(n), -np.ones(len(centres.taken_off))]
     squares = np.square(X).sum(axis=1)
-    strength = ridge * (signs @ squares / D + centres.variance) + ROUNDING * squares[:n].sum()
-    strength = strength or 1.0  # rows of zeros
-    inner = X @ X.T
-    inner[np.diag_indices_from(inner)] += strength * signs
-    V = centres.apart.T
-    return centres.scores((V - X.T @ solve(inner, X @ V, assume_a="sym")) / strength)
+    variance, rounding = signs @ squares / D + centres.variance, ROUNDING * squares[:n].sum()
+    products, V = X @ X.T, centres.apart.T
+    XV = X @ V
+
+    def solved(ridge: float, U: Matrix | None) -> tuple[Numbers, Numbers]:
+        strength = (ridge * variance + rounding) or 1.0  # rows of zeros
+        inner = products + np.diag(strength * signs)
+        if U is None:
+            return (V - X.T @ solve(inner, XV, assume_a="sym")) / strength, np.zeros(0)
+        XU = X @ U.T
+        found = solve(inner, np.hstack([XV, XU]), assume_a="sym")
+        C = V.shape[1]
+        lengths = np.square(U).sum(axis=1) - (XU * found[:, C:]).sum(axis=0)
+        return (V - X.T @ found[:, :C]) / strength, lengths / strength
+
+    return centres.scores(_weights(centres, solved, ridge, (rows, shares)))
+
+
+def _weights(
+    centres: "_Centres", solve: Solve, ridge: float | None, judges: Judges | None
+) -> Numbers:
+    """Return the weights A of the scores, by the best ridge if none is given."""
+    if ridge is not None:
+        return solve(ridge, None)[0]
+    if judges is None:
+        raise ValueError("without a ridge there must be rows to choose it by")
+    F, shares = judges
+    shares = shares[:, centres.is_there]
+    F, shares = F[shares.any(axis=1)], shares[shares.any(axis=1)]
+    U = centres.from_own(F, shares)
+    weights, most = None, 0.0
+    for each in RIDGES:
+        A, lengths = solve(each, U)
+        right = centres.share_right(A, lengths, U, shares) if len(U) else 0.0
+        if weights is not None and right < most + WORTH:
+            break
+        weights, most = A, right
+    assert weights is not None
+    return weights
 
 
 class _Centres:
     """Where the classes lie: means, weights and what follows from them."""
 
     def __init__(self, sums: ClassSums, *, equal: bool) -> None:
-        there = sums.counts_ > 1e-6  # what is less is left of rows that were taken off
-        counts = sums.counts_[there]
+        there = self.is_there = sums.is_there
+        counts = self._counts = sums.counts_[there]
+        self._n_rows = sums.n_rows_
         shares = counts / counts.sum()
         weights = np.full(len(counts), 1 / len(counts)) if equal else shares
         mean = sums.total_ / sums.n_rows_
@@ -186,6 +239,33 @@ class _Centres:
         if self._log_shares is not None:
             b = b + self._log_shares
         return A.astype(np.float32), b.astype(np.float32)
+
+    def from_own(self, F: NDArray[Any], shares: Matrix) -> Matrix:
+        """Return rows less the mean of their own classes."""
+        U: Matrix = (F - self._origin - shares @ self.apart).astype(F.dtype)
+        return U
+
+    def share_right(self, A: Numbers, lengths: Numbers, U: Matrix, shares: Matrix) -> float:
+        """Return the share of rows that are given a class of theirs by all rows but themselves.
+
+        With M = Σ + r I and u = f − m_c, a row is nearest to the class j with the least
+        (f − m_j)ᵀ M⁻¹ (f − m_j). To leave it out takes a u uᵀ off Σ, a = 1 / n (1 − 1/n_c), which
+        adds a (uᵀM⁻¹(f − m_j))² / (1 − a uᵀM⁻¹u), and moves m_c, which multiplies the distance from
+        it by (1 − 1/n_c)⁻². ``lengths`` are uᵀM⁻¹u. Of several classes, u is about their mean.
+        """
+        part = np.minimum(shares / self._counts, 1 - 1e-6)  # of a row in the mean of its class
+        a = 1 / (self._n_rows * (1 - (part * shares).sum(axis=1)))
+        G, UA = self.apart @ A, U @ A
+        across = lengths[:, None] + (UA * shares).sum(axis=1)[:, None] - UA  # uᵀM⁻¹(f − m_j)
+        mixed = shares @ G
+        between = (mixed * shares).sum(axis=1)[:, None] - 2 * mixed + np.diag(G)
+        distances = 2 * across - lengths[:, None] + between
+        distances += (a / np.maximum(1 - a * lengths, 1e-4))[:, None] * np.square(across)
+        distances /= np.square(1 - part)
+        if self._log_shares is not None:
+            distances -= 2 * self._log_shares
+        nearest = distances.argmin(axis=1)
+        return float((shares[np.arange(len(U)), nearest] > 0).mean())
 
 
 def _plus(packed: Matrix, F: Matrix, sign: int, *, overwrite: bool = False) -> Matrix:
@@ -211,18 +291,23 @@ def diagonal_places(D: int) -> NDArray[np.int64]:
     return np.concatenate([left * height + left + shift, (turned + 1 - shift) * height + turned])
 
 
-def _solved(spread: Matrix, apart: Numbers, ridge: float) -> Numbers:
-    """Return (spread + r I)⁻¹ apartᵀ (D, C), for r = ridge, or more if rounding needs it."""
+def _solved(
+    spread: Matrix, apart: Numbers, ridge: float, U: Matrix | None
+) -> tuple[Numbers, Numbers]:
+    """Return M⁻¹ apartᵀ (D, C), and uᵀM⁻¹u of rows U, for M = spread + r I.
+
+    r is the ridge, or more if rounding needs it.
+    """
     D = apart.shape[1]
-    while 0 < ridge < np.finfo(np.float32).max:
+    while True:
         regular = spread.copy()
         regular[diagonal_places(D)] += np.float32(ridge)
         factor, failed = spftrf(D, regular, uplo="L", overwrite_a=True)
         if not failed:
             solved, _ = spftrs(D, factor, apart.T.astype(np.float32), uplo="L")
-            return np.asarray(solved, np.float64)
+            lengths = np.zeros(0)
+            if U is not None:
+                halves = stfsm(1.0, factor, U.T, uplo="L")
+                lengths = np.square(halves).sum(axis=0, dtype=np.float64)
+            return np.asarray(solved, np.float64), lengths
         ridge *= 10
-    raise InputError(
-        "SDOH: the sums over its rows are too large, or not those of any rows; look for extreme "
-        "values in X, or load another copy of the model."
-    )

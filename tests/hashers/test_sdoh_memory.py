@@ -273,3 +273,19 @@ def test_a_learning_rate_that_diverges_is_refused(digits):
     model = small(learning_rate=1e39).partial_fit(X[:300], y[:300])
     with pytest.raises(InputError, match="without finite values"), np.errstate(all="ignore"):
         model.transform(X)
+
+
+def test_few_rows_with_wrong_labels_ask_for_a_larger_ridge(digits):
+    X, y = digits
+    random = np.random.default_rng(2)
+    wrong = np.where(random.random(1400) < 0.2, random.integers(10, size=1400), y[:1400])
+    clean, noisy, trusting = (
+        quality(small(n_features=3584, **options).fit(X[:1400], labels), X, y)
+        for options, labels in (
+            ({}, y[:1400]),
+            ({}, wrong),
+            ({"ridge": 0.05, "doubt": None}, wrong),
+        )
+    )
+    assert noisy > clean - 0.05
+    assert noisy > trusting + 0.02

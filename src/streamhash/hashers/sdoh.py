@@ -29,6 +29,7 @@ log = logging.getLogger("streamhash.hashers")
 settling = threading.Lock()  # threads that encode with one model wait for its hash functions
 
 ROWS_AT_ONCE = 512  # rows whose products are summed together
+JUDGES = 1000  # rows of the memory that choose the ridge
 ROW_WEIGHT = 0.1  # of a row itself beside the probabilities of its classes
 WIDEST = 8192  # features of which all products are summed, 256 MB
 
@@ -51,7 +52,8 @@ class SDOH(NormalizedHasher):
     ``SDOH.published`` is the paper.
 
     Costs, for D features and C classes. Learning a row: D² multiplications. Working out the hash
-    functions (``settle``): D³/3, and the steps on the sample, some tenths of a second in all.
+    functions (``settle``): D³/3 for every ridge that is tried, two to five, and the steps on the
+    sample; one to three seconds in all.
     Encoding a row: 3 D log₂ d additions, D C + (C + D/14) k multiplications. State: 2 D² bytes,
     1.25 ``memory`` + 512 rows of 4 d bytes, 8 C D bytes of class sums; some 43 MB at d = 784.
 
@@ -107,9 +109,13 @@ class SDOH(NormalizedHasher):
         Random features that the sums are taken over (see ``RandomFeatures``), or the row itself.
     n_features : int, default=3584
         How many of them, D, for class scores.
-    ridge : float, default=0.05
+    ridge : float or None, default=None
         Of the discriminant analysis, in units of the mean variance of a feature. More of it suits
-        few rows, many wrong labels.
+        few rows and wrong labels. None: of 0.05, 0.2, 0.8, 3.2 and 12.8 the one by which rows of
+        the memory, left out one at a time, are best told their class.
+    doubt : float or None, default=1.0
+        A row of the memory takes no part in the steps if another class leads its own by more than
+        this, in units of the spread of scores: its label is likely wrong. None: all rows do.
     equal_classes : bool, default=True
         All classes weigh the same in it, however rare. False: as often as they come.
     passes : int, default=5
@@ -205,7 +211,12 @@ class SDOH(NormalizedHasher):
     class_scores: str | None = parameter(Choice("softmax", "linear", None), default="softmax")
     features: str | None = parameter(Choice("absolute", "fourier", None), default="absolute")
     n_features: int = parameter(Whole(2), default=3584)
-    ridge: float = parameter(Number(above=0), default=0.05, search=Span(0.01, 0.3))
+    ridge: float | None = parameter(
+        Maybe(Number(above=0)), default=None, search=Values(None, 0.05, 0.2, 0.8, 3.2)
+    )
+    doubt: float | None = parameter(
+        Maybe(Number(above=0)), default=1.0, search=Values(None, 0.5, 1.0, 2.0)
+    )
     equal_classes: bool = parameter(Choice(True, False), default=True)
     passes: int = parameter(Whole(1), default=5, search=Values(3, 5, 10))
 
@@ -447,10 +458,14 @@ class SDOH(NormalizedHasher):
 
     def _shares(self, y: Any) -> Matrix:
         """Return how much of each row (n, C) belongs to each class."""
-        if y.ndim == 1:
-            numbers = self.memory_.classes_.number(y)
-            return np.eye(len(self.memory_.classes_), dtype=np.float32)[numbers]
-        classes: Matrix = y.astype(np.float32)
+        return self._shares_of(self.memory_.classes_.number(y) if y.ndim == 1 else y)
+
+    def _shares_of(self, labels: NDArray[Any]) -> Matrix:
+        """Return the same of class numbers, or of a 0/1 matrix."""
+        if labels.ndim == 1:
+            of_class: Matrix = np.eye(len(self.memory_.classes_), dtype=np.float32)[labels]
+            return of_class
+        classes: Matrix = labels.astype(np.float32)
         shares: Matrix = classes / np.maximum(classes.sum(axis=1, keepdims=True), 1)
         return shares
 
@@ -458,7 +473,7 @@ class SDOH(NormalizedHasher):
         """Work out the hash functions from sums and memory, if rows have come since the last time.
 
         ``fit``, ``transform`` and ``save`` do so by themselves; call it to choose the moment. It
-        takes some tenths of a second, and its result depends on what was learned alone: not on
+        takes a second or more, and its result depends on what was learned alone: not on
         when, or how often, it was called before.
         """
         if self._remembers and hasattr(self, "n_stages_") and not self.settled_:
@@ -468,17 +483,7 @@ class SDOH(NormalizedHasher):
         return self
 
     def _settle(self) -> None:
-        if self.sums_.n_rows_:
-            sums = snapshot(self.sums_)
-            if self.waiting_:
-                rows, labels = self._all_waiting()
-                sums.add(self._mapped(rows), self._shares(labels))
-            A, b = sums.scores(self.ridge, equal=self.equal_classes)
-        else:
-            rows, labels = self._all_waiting()
-            self.parts_ = self._learned_parts(rows)
-            shares = self._shares(labels)
-            A, b = scores_of_rows(self._mapped(rows), shares, self.ridge, equal=self.equal_classes)
+        A, b, is_there = self._analysis()
         Z = self._of_memory(lambda F: F @ A + b)
         Z -= Z.mean(axis=1, keepdims=True)
         # A softmax neither flat nor all or nothing: scores of a row spread by 1, as a mean square.
@@ -487,8 +492,37 @@ class SDOH(NormalizedHasher):
         self.mean_score_ = np.zeros(len(b), np.float32)
         if self.class_scores == "softmax":
             self.mean_score_ = self._of_memory(self._class_scores).mean(axis=0)
-        X = self._of_memory(self._class_features)
-        labels, generator = self.memory_.labels, np.random.default_rng(self.seed_)
+        X, labels = self._of_memory(self._class_features), self.memory_.labels
+        if self.doubt is not None:
+            own = np.where(self._shares_of(labels)[:, is_there] > 0, Z, -np.inf).max(axis=1)
+            lead = (Z.max(axis=1) - own) / spread  # infinite without any label
+            certain = (lead <= self.doubt) | np.isinf(lead)
+            X, labels = X[certain], labels[certain]
+        self._take_steps(X, labels)
+        self.settled_ = True
+
+    def _analysis(self) -> tuple[Matrix, Matrix, NDArray[np.bool_]]:
+        """Return weights and offsets of the class scores, and which classes have them."""
+        equal = self.equal_classes
+        if self.sums_.n_rows_:
+            sums = snapshot(self.sums_)
+            if self.waiting_:
+                rows, labels = self._all_waiting()
+                sums.add(self._mapped(rows), self._shares(labels))
+            judges = None
+            if self.ridge is None:
+                shares = self._shares_of(self.memory_.labels[:JUDGES])
+                judges = self._mapped(self.memory_.rows[:JUDGES]), shares
+            return *sums.scores(self.ridge, equal=equal, judges=judges), sums.is_there
+        rows, labels = self._all_waiting()
+        self.parts_ = self._learned_parts(rows)
+        shares = self._shares(labels)
+        scores = scores_of_rows(self._mapped(rows), shares, self.ridge, equal=equal)
+        return *scores, shares.sum(axis=0) > 0
+
+    def _take_steps(self, X: Matrix, labels: NDArray[Any]) -> None:
+        """Learn the hash functions from rows of the memory, stage by stage."""
+        generator = np.random.default_rng(self.seed_)
         self._draw(X.shape[1], generator)
         n_stages = -(-len(X) // self.batch_size) * self.passes
         done = 0
@@ -505,7 +539,6 @@ class SDOH(NormalizedHasher):
                 "SDOH: its steps on the memory left W_ without finite values; lower the learning "
                 "rate."
             )
-        self.settled_ = True
 
     def _of_memory(self, function: Callable[[Matrix], Matrix]) -> Matrix:
         """Return a function of the features of all rows in the memory, in bounded space."""
