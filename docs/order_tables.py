@@ -7,7 +7,7 @@ from streamhash.hashers import METHODS
 from streamhash.lab import ORDERS, Line, read_rows, summarise
 from streamhash.lab.comparison import brief
 from streamhash.lab.report.figures import draw_class_curves
-from streamhash.lab.rows import LATER
+from streamhash.lab.rows import LATER, Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,6 +24,7 @@ PICTURE = "![mAP of each class along a sorted stream](figures/sorted-stream.png)
 NOTHING = "No rows yet; [results/README.md](../results/README.md) has the commands."
 
 Column = tuple[str, float]  # order, and share of wrong labels
+LOOKS: tuple[Column, ...] = ("shuffled", 0), ("sorted", 0), ("shuffled", 0.2)
 ByColumn = dict[Column, Line]
 
 
@@ -52,29 +53,32 @@ def order_table(data: str, folder: Path = FOLDER) -> str:
 
 
 def ablation_table(folder: Path = FOLDER) -> str:
-    """SDOH with one addition off at a time, on all sets: mAP of seed 0, shuffled and sorted."""
-    found: dict[str, dict[Column, float]] = {}
+    """SDOH with one addition off at a time, on all sets, in ``LOOKS``: mAP of seed 0."""
+    found: dict[str, dict[tuple[str, Column], float]] = {}
     rows = [row for data in (*SETS, ABLATION) for row in read_rows(folder / data / "rows.jsonl")]
     for row in rows:
-        cell = (row["method"], row["settings"], row["n_bits"], row["seed"], row["label_noise"])
-        if cell == (OWN, "default", BITS, 0, 0) and row["order"] in ("shuffled", "sorted"):
+        cell, look = (row["method"], row["settings"], row["n_bits"], row["seed"]), _column(row)
+        if cell == (OWN, "default", BITS, 0) and look in LOOKS:
             changes = ", ".join(f"`{name}={value}`" for name, value in row["changes"].items())
             by_set = found.setdefault(changes or "default", {})
-            by_set[row["data"], row["order"] == "sorted"] = row["metrics"]["map"]
+            by_set[row["data"], look] = row["metrics"]["map"]
     if len(found) < 2:
         return NOTHING
-    head = ["SDOH, mAP, 32 bits, shuffled / sorted", *SETS]
+    head = [f"SDOH, mAP, {BITS} bits, {' / '.join(map(_title, LOOKS))}", *SETS]
     lines = [head, ["---", *["---:"] * len(SETS)]]
     for changes, by_set in found.items():
         cells = [
             " / ".join(
-                brief(by_set[data, is_sorted]) if (data, is_sorted) in by_set else "–"
-                for is_sorted in (False, True)
+                brief(by_set[data, look]) if (data, look) in by_set else "–" for look in LOOKS
             )
             for data in SETS
         ]
         lines.append([changes, *cells])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n\nOne seed."
+
+
+def _column(row: Row) -> Column:
+    return row["order"], row["label_noise"]
 
 
 def _by_method(data: str, folder: Path) -> dict[tuple[str, str], ByColumn]:
@@ -87,7 +91,7 @@ def _by_method(data: str, folder: Path) -> dict[tuple[str, str], ByColumn]:
             {},
         ):
             by_column = found.setdefault((row["method"], row["settings"]), {})
-            by_column[row["order"], row["label_noise"]] = line
+            by_column[_column(row)] = line
     return {
         (method, settings): found[method, settings]
         for method in METHODS
