@@ -114,3 +114,16 @@ class ServiceError(StreamhashError):
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
         self.status, self.code = status, code
+
+
+def shown(value: object, longest: int = 100) -> str:
+    """Return a value as an error's text shows it: never endless, and never an error itself.
+
+    >>> shown("a"), shown([0] * 100, 10), shown(-(10**5000))
+    ("'a'", '[0, 0, 0, …', 'int of too many digits or levels')
+    """
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # Python does not write out numbers of 4,300 digits
+        return f"{type(value).__name__} of too many digits or levels"
+    return text if len(text) <= longest else f"{text[:longest]}…"

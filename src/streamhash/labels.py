@@ -13,7 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.errors import InputError
+from streamhash.errors import InputError, shown
+
+LARGEST = 2**63 - 1  # label of an item that is a whole number, above or below 0
+LONGEST = 1000  # characters of an item's id or label
 
 
 def as_numpy(values: Any) -> Any:
@@ -75,7 +78,23 @@ def check_item_labels(y: Any, n: int, *, place: str) -> list[int | str | None]:
     labels = [_item_label(value, place) for value in values]
     if len(labels) != n:
         raise InputError(f"{place}: {n} items and {len(labels)} labels came; pass one an item.")
+    check_texts([each for each in labels if isinstance(each, str)], place=place, what="y holds")
     return labels
+
+
+def check_texts(texts: list[str], *, place: str, what: str) -> None:
+    """Refuse strings of items that are too long, or that no file and no answer can say."""
+    if max(map(len, texts), default=0) > LONGEST:
+        n = max(map(len, texts))
+        raise InputError(
+            f"{place}: {what} a string of {n} characters; pass strings of at most {LONGEST}."
+        )
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{place}: {what} a string with half of a surrogate pair; pass text that UTF-8 can say."
+        ) from error
 
 
 def _item_label(value: Any, place: str) -> int | str | None:
@@ -84,11 +103,15 @@ def _item_label(value: Any, place: str) -> int | str | None:
     if isinstance(value, float) and value != value:  # a gap, as pandas writes it
         return None
     if isinstance(value, float) and value.is_integer():
-        return int(value)
+        value = int(value)
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise InputError(
+            f"{place}: y holds a whole number of more than 64 bits; pass such a label as a string."
+        )
     if value is None or (isinstance(value, int | str) and not isinstance(value, bool)):
         return value
     raise InputError(
-        f"{place}: y holds {value!r}; pass one whole number or one string an item, None for no "
+        f"{place}: y holds {shown(value)}; pass one whole number or one string an item, None for no "
         "label."
     )
 

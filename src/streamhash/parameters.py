@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from streamhash.errors import InputError
+from streamhash.errors import InputError, shown
 
 
 class Rule:
@@ -111,7 +111,7 @@ def check_parameters(owner: str, values: Mapping[str, Any], rules: Mapping[str, 
     """
     for name, rule in rules.items():
         if not rule.allows(values[name]):
-            raise InputError(f"{owner}: {name}={values[name]!r} must be {rule}.")
+            raise InputError(f"{owner}: {name}={shown(values[name])} must be {rule}.")
 
 
 class SearchSpace(Protocol):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.codes import Codes
-from streamhash.errors import FileError, InputError
+from streamhash.errors import FileError
 from streamhash.optional import import_optional
 
 if TYPE_CHECKING:
@@ -96,16 +96,13 @@ def vectors_of(column: Any) -> NDArray[Any]:
     return np.asarray(flat).reshape(-1, column.type.list_size)
 
 
-def to_json(value: Any, place: str) -> str | None:
-    """Return JSON, None for None."""
+def to_json(value: Any) -> str | None:
+    """Return stored metadata as JSON, None for None."""
     if value is None:
         return None
-    try:
-        return json.dumps(value, allow_nan=False, ensure_ascii=False, sort_keys=True)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"{place}: metadata {value!r} is not JSON ({error}); pass dicts of plain values."
-        ) from error
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    # Version 0.1.0 took halves of surrogate pairs, which only escapes can say.
+    return text if text.isprintable() else json.dumps(value, sort_keys=True)
 
 
 def from_json(texts: Sequence[str | None]) -> list[Any]:

@@ -13,12 +13,13 @@ from sklearn.base import clone
 
 from streamhash.base import NotStartedError, OnlineHasher
 from streamhash.codes import Codes
-from streamhash.errors import ConflictError, InputError, NotFoundError, UnreachableError
+from streamhash.errors import ConflictError, InputError, NotFoundError, UnreachableError, shown
 from streamhash.labels import as_numpy, check_item_labels
-from streamhash.live.arrow import Batch, Keys, code_columns, to_json
+from streamhash.live.arrow import Batch, Keys, code_columns
 from streamhash.live.journal import Journal, Model
 from streamhash.live.learner import Learner, Lesson, Progress
 from streamhash.live.refresh import Refresher
+from streamhash.live.storable import check_metadata, check_new_ids
 from streamhash.live.view import Answer, Listing, View
 from streamhash.parameters import Choice, Whole, check_parameters
 from streamhash.records import History as History, Item as Item
@@ -26,6 +27,7 @@ from streamhash.refresh import RefreshPolicy
 from streamhash.search.ids import LARGEST_ID, check_ids, check_once, kind
 
 RETRIES = 5  # of a search whose model was replaced, and its codes dropped, before it was through
+MOST_ANSWERS = 10**8  # of a search, 1.2 GB, unless that many items are there
 METADATA_KEPT = 100_000  # items whose metadata are remembered
 
 
@@ -256,7 +258,7 @@ class Collection:
         ids : whole numbers from 0 up or strings, one an item; None numbers them on
         X : array (n, d)
         y : whole numbers or strings, one an item; None, also for single items: without a label
-        metadata : a dict (anything that JSON can say) or None an item
+        metadata : a dict or None an item; see ``streamhash.live.storable`` for what it may hold
         existing : "refuse", "skip" or "replace"
             What to do with ids that are there: refuse the call, leave out those items (so that a
             call can be repeated when its answer was lost), or put the new ones in their place.
@@ -294,7 +296,7 @@ class Collection:
         )
         rows = check_vectors(X, self.n_features, self.vector_type, place=place)
         labels = check_item_labels(y, len(rows), place=place)
-        texts = _check_metadata(metadata, len(rows), place=place)
+        texts = check_metadata(metadata, len(rows), place=place)
         names = self._new_ids(ids, len(rows), place)
         found = self._view.now.directory.find(names.tolist())
         if (found >= 0).any() and existing == "refuse":
@@ -320,6 +322,7 @@ class Collection:
         if len(names) != n:
             raise InputError(f"{place}: {n} items and {len(names)} ids came; pass one id an item.")
         check_once(names, place=place)
+        check_new_ids(names, place=place)
         if n and wanted is not None and kind(names) != wanted:
             raise InputError(
                 f"{place}: ids are {kind(names)}, those of this collection are {wanted}; pass "
@@ -385,7 +388,7 @@ class Collection:
         keys = self._view.now.directory.find(names.tolist())
         if (keys < 0).any():
             raise NotFoundError(
-                f"{place}: id {names[keys < 0].tolist()[0]!r} is not in this collection; ask "
+                f"{place}: id {shown(names[keys < 0].tolist()[0])} is not in this collection; ask "
                 "`id in collection` first, or add it."
             )
         return keys, names
@@ -544,6 +547,12 @@ class Collection:
         check_parameters("Collection.search", {"k": k}, {"k": Whole(1)})
         self._serving("search")
         rows = check_vectors(X, self.n_features, "float32", place="Collection.search")
+        if len(rows) * k > max(MOST_ANSWERS, len(rows) * len(self)):
+            raise InputError(
+                f"Collection.search: {len(rows)} queries with k={shown(k)} are more than "
+                f"{MOST_ANSWERS} answers, and this collection has {len(self)} items; pass a "
+                "smaller k, or fewer queries at a time."
+            )
         found = self.answer(rows, k)
         return found.distances, found.ids()
 
@@ -671,7 +680,7 @@ class Collection:
 
         It sees the moment of its first batch, and no change after it.
         """
-        check_parameters("Collection.scan", {"size": size}, {"size": Whole(1)})
+        check_parameters("Collection.scan", {"size": size}, {"size": Whole(1, 2**31)})
         self._follow()
         return self._scan(vectors, size)
 
@@ -719,6 +728,7 @@ class Collection:
         self._follow()
         if number is None or number == self._view.now.number:
             return self._serving("model")
+        check_parameters("Collection.model", {"number": number}, {"number": Whole(0, LARGEST_ID)})
         with self._journal.lock:
             return self._journal.read_model(number).hasher()
 
@@ -805,16 +815,3 @@ def check_vectors(X: Any, width: int | None, kind: str, *, place: str) -> NDArra
             f"large for {kind}; leave out or fill in such rows first."
         )
     return np.ascontiguousarray(rows)
-
-
-def _check_metadata(metadata: Any, n: int, *, place: str) -> list[str | None]:
-    """Return the JSON of each item's metadata, None where there is none."""
-    if metadata is None:
-        return [None] * n
-    values = [*metadata] if isinstance(metadata, Iterable) else [metadata]
-    if isinstance(metadata, dict | str) or len(values) != n:
-        raise InputError(
-            f"{place}: metadata came for {len(values)} of {n} items; pass a list with a dict (or "
-            "None) an item."
-        )
-    return [to_json(value, place) for value in values]

@@ -62,7 +62,7 @@ def _write_parquet(collection: "Collection", path: Path, vectors: bool) -> int:
     with whole_file(path) as temporary, parquet.ParquetWriter(temporary, schema) as writer:
         for batch in collection.scan(vectors=vectors):
             labels = batch.labels if numbers else [_text(label) for label in batch.labels]
-            metadata = [to_json(each, "Collection.export") for each in batch.metadata]
+            metadata = [to_json(each) for each in batch.metadata]
             columns = [batch.ids.tolist(), labels, metadata, code_array(batch.codes)]
             columns += [vector_array(batch.vectors)] if vectors else []
             writer.write_table(pa.table(dict(zip(fields, columns, strict=True)), schema))

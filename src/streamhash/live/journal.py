@@ -401,7 +401,7 @@ class Journal:
             "key": pa.array(keys),
             "id": pa.array(ids.tolist(), pa.string() if ids.dtype == object else pa.int64()),
             "vector": arrow.vector_array(vectors),
-            "label": pa.array([arrow.to_json(label, "label") for label in labels], pa.string()),
+            "label": pa.array([arrow.to_json(label) for label in labels], pa.string()),
             "metadata": pa.array(metadata, pa.string()),
         }
         if codes is not None:
@@ -522,7 +522,7 @@ class Journal:
 
     def append_labels(self, keys: Keys, labels: Sequence[Any]) -> None:
         """Store labels of items that are there."""
-        texts = [arrow.to_json(label, "label") for label in labels]
+        texts = [arrow.to_json(label) for label in labels]
         self._append("labels", {"key": keys, "label": texts})
 
     def read_labels(self, start: int = 0) -> tuple[Keys, list[Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.errors import InputError
+from streamhash.errors import InputError, shown
 from streamhash.labels import as_numpy
 
 LARGEST_ID = np.iinfo(np.int64).max
@@ -43,9 +43,10 @@ def check_ids(ids: Any, *, place: str) -> NDArray[Any]:
                     "but not both."
                 )
     if len(array) and not (array.min() >= 0 and array.max() <= LARGEST_ID):
+        least, most = shown(int(array.min())), shown(int(array.max()))
         raise InputError(
-            f"{place}: ids from {array.min()} to {array.max()} came; pass whole numbers from 0 to "
-            f"{LARGEST_ID}, or strings."
+            f"{place}: ids from {least} to {most} came; pass whole numbers from 0 to {LARGEST_ID}, "
+            "or strings."
         )
     return array.astype(np.int64)
 
