@@ -111,8 +111,8 @@ def _item_label(value: Any, place: str) -> int | str | None:
     if value is None or (isinstance(value, int | str) and not isinstance(value, bool)):
         return value
     raise InputError(
-        f"{place}: y holds {shown(value)}; pass one whole number or one string an item, None for no "
-        "label."
+        f"{place}: y holds {shown(value)}; pass one whole number or one string an item, None for "
+        "no label."
     )
 
 

@@ -51,7 +51,7 @@ def test_what_waits_is_the_next_batch_and_has_the_answers_it_would_have_alone(li
         alone = library.answer(ROWS[i : i + 2], 1 + i)
         assert np.array_equal(each.answer.distances, alone.distances)
         assert np.array_equal(each.answer.ids(), alone.ids())
-        rows = [hit["metadata"] for hit in each.results()[0]]
+        rows = [hit["metadata"] for hit in next(each.results())]
         assert rows == [
             {"image": {"width": 8, "height": 8}, "row": hit} if i % 2 == 0 else None
             for hit in alone.ids()[0].tolist()

@@ -280,6 +280,13 @@ def test_an_id_that_is_not_there_is_explained(tab, service):
     expect(tab.locator(".query h2")).to_have_text("Item 12")
 
 
+@pytest.mark.parametrize("part", ["constructor", "__proto__", "toString?__proto__={}", "%00?x=%"])
+def test_an_address_that_names_no_view_shows_the_search(tab, service, part):
+    tab.goto(f"{service}/#{part}")
+    expect(grid(tab)).to_have_count(24)
+    assert tab.title() == "Search · streamhash"
+
+
 # -------------------------------------------------------------------------------------------- live
 
 

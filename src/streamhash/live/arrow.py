@@ -110,7 +110,10 @@ def from_json(texts: Sequence[str | None]) -> list[Any]:
     known: dict[str | None, Any] = {None: None}
     for text in texts:
         if text not in known:
-            known[text] = json.loads(text)  # type: ignore[arg-type]
+            try:
+                known[text] = json.loads(text)  # type: ignore[arg-type]
+            except RecursionError:  # version 0.1.0 took metadata of nearly a thousand levels
+                known[text] = None
     return [known[text] for text in texts]
 
 

@@ -1,22 +1,22 @@
 """The service proper: which address does what."""
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from copy import deepcopy
-from functools import partial
+from functools import lru_cache, partial
 from importlib.resources import files
 from pathlib import PurePath
 from typing import Annotated, Any, TypeVar
 
+import numpy as np
 from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI, Path, Query
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from numpy.typing import NDArray
-from pydantic_core import from_json, to_json
+from pydantic import BaseModel
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -27,18 +27,23 @@ from streamhash import __version__
 from streamhash.errors import InputError, ServiceError, StreamhashError
 from streamhash.live import Collection, Item, check_vectors
 from streamhash.service import models
+from streamhash.service.answers import Json, write_json
 from streamhash.service.batching import Found, SearchBatcher
+from streamhash.service.bodies import Form, RefusedBody
 from streamhash.service.compare import Comparison
-from streamhash.service.frames import TYPE, pack_frame, unpack_vectors
+from streamhash.service.frames import TYPE, pack_frame
 from streamhash.service.guard import Guard, Limits, Tokens, answer_error, host_patterns
 from streamhash.service.metrics import Metrics
 from streamhash.service.pictures import picture_shape, png
+from streamhash.service.reader import SMALL, BodyReader
 from streamhash.threads import single_threaded_blas
 
 Result = TypeVar("Result")
 ItemId = Annotated[str, Path(max_length=1000, description="The item's id.", examples=["0"])]
 
-NEIGHBOURS_AT_ONCE = 1_000  # that are written as JSON at once; more of them in a thread
+NUMBERS_AT_ONCE = 100_000  # that are checked at once; more of them in a thread
+NEIGHBOURS_AT_ONCE = 1_000  # that are written at once; more of them in a thread
+WIDEST_EXAMPLE = 1_000  # numbers of a vector that the description shows
 REFRESH_SECONDS = 0.25  # that a refresh may take to be answered with its result
 REPORT_SECONDS = 1.0  # that a report is good for, at least; ten times what it takes, if more
 PAGE_TYPES = {
@@ -68,63 +73,56 @@ def _content(kind: str, schema: dict[str, str]) -> Responses:
     return {200: {"content": {kind: {"schema": schema}}}}
 
 
-def _describe(app: FastAPI, width: int | None) -> dict[str, Any]:
-    """Return what FastAPI writes, and what it cannot know: tokens, the length of vectors."""
+def _describe(app: FastAPI, width: int | None, limits: Limits) -> dict[str, Any]:
+    """Return what FastAPI writes, and what it cannot know: tokens, limits, lengths of vectors."""
     document = deepcopy(app.openapi())
     document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     document["security"] = [{"token": []}, {}]
-    _complete(document["components"]["schemas"], width)
+    _complete(document["components"]["schemas"], width, limits)
     return document
 
 
-def _complete(schema: Any, width: int | None) -> None:
-    """Put the length of vectors and an example wherever there are vectors; make bounds exact."""
+def _complete(schema: Any, width: int | None, limits: Limits) -> None:
+    """Put in limits, the length of vectors, and an example of one; make bounds exact."""
     if isinstance(schema, dict):
-        if schema.get("title") == "Vector" and width is not None:
-            example = [round(0.5 - i % 3 / 2, 1) for i in range(width)]
-            schema.update(minItems=width, maxItems=width, examples=[example])
+        title, kind = schema.get("title"), schema.get("type")
+        if title == "Vector" and kind == "array" and width is not None:
+            schema.update(minItems=width, maxItems=width)
+            if width <= WIDEST_EXAMPLE:
+                schema["examples"] = [[round(0.5 - i % 3 / 2, 1) for i in range(width)]]
+        elif title in ("Vectors", "Ids", "Labels", "Metadata") and kind == "array":
+            schema["maxItems"] = limits.vectors
+        elif title == "K" and kind == "integer":
+            schema["maximum"] = limits.k
         for bound in {"exclusiveMinimum", "exclusiveMaximum"} & schema.keys():
             schema[bound] = int(schema[bound])  # FastAPI has made it a floating-point number
     for each in schema.values() if isinstance(schema, dict) else schema:
         if isinstance(each, dict | list):
-            _complete(each, width)
+            _complete(each, width, limits)
 
 
 # --------------------------------------------------------------------------- requests and answers
 
 
-class Json(Response):
-    """JSON with null for what it cannot say, such as NaN."""
-
-    media_type = "application/json"
-
-    def render(self, content: Any) -> bytes:
-        """Return the content as bytes; NumPy's numbers are plain ones."""
-        return to_json(content, inf_nan_mode="null", fallback=lambda number: number.item())
-
-
 class _BodyRequest(Request):
-    """A request whose body is read in one of two ways; to FastAPI, both are JSON."""
+    """A request whose body is read as the service reads them; to FastAPI, all are JSON."""
 
-    def __init__(self, request: Request, read: Callable[[bytes], Any]) -> None:
+    def __init__(self, request: Request, form: Form, *, raw: bool) -> None:
         super().__init__(request.scope, request.receive)
-        self._read_body = read
+        self._body_form, self._raw, self._content = form, raw, bytearray()
 
     @property
     def headers(self) -> Headers:
-        if self._read_body is _read_json:
-            return super().headers
         return Headers({**super().headers, "content-type": "application/json"})
 
+    async def body(self) -> bytes:
+        async for part in self.stream():
+            self._content += part
+        return b"some" if self._content else b""  # it asks no more than whether there is one
+
     async def json(self) -> Any:
-        content = await self.body()
-        try:
-            return self._read_body(content)
-        except ValueError as error:
-            raise json.JSONDecodeError(str(error), "", 0) from error
-
-
-_read_json = partial(from_json, allow_inf_nan=False)
+        service: _Service = self.app.state.service
+        return await service.read(self._content, self._body_form, raw=self._raw)
 
 
 class BodyRoute(APIRoute):
@@ -145,19 +143,23 @@ class BodyRoute(APIRoute):
             taken.append(TYPE)
             self.openapi_extra = {"requestBody": {"content": {TYPE: {"schema": RAW_BODY}}}}
 
+        names = (
+            [*body.model_fields] if isinstance(body, type) and issubclass(body, BaseModel) else []
+        )
+
         async def handle_typed(request: Request) -> Response:
             kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind not in taken:
                 raise HTTPException(415, f"send Content-Type: {'; or '.join(taken)}.")
-            read = unpack_vectors if kind == TYPE else _read_json
-            return await handle(_BodyRequest(request, read))
+            form = Form(names, request.app.state.service.limits.vectors)
+            return await handle(_BodyRequest(request, form, raw=kind == TYPE))
 
         return handle_typed
 
 
 def _plain(item: Item) -> dict[str, Any]:
     code = None if item.code is None else item.code.tobytes().hex()
-    return {**item._asdict(), "vector": item.vector.tolist(), "code": code}
+    return {**item._asdict(), "code": code}
 
 
 def _raw_found(found: Found) -> Response:
@@ -203,10 +205,26 @@ class _Service:
         self.reads = _Threads("read", 4, limits.searches)
         self.writes = _Threads("write", 1, limits.searches // 8)
         self.heavy = _Threads("compare", 1, limits.searches // 64)
+        self.bodies = _Threads("large", 1, limits.searches // 8)
+        self.reader = BodyReader(limits.body_seconds)
         self.comparison = Comparison(collection, limits.sample)
         self._refreshing: asyncio.Task[bool] | None = None
         self._reporting, self._report_until = asyncio.Lock(), 0.0
-        self._last_report: tuple[dict[str, Any], dict[str, Any]] = {}, {}
+        self._last_report = bytearray(), bytearray()
+
+    def write(self, value: Any, levels: int = 2) -> bytearray:
+        """Return an answer as JSON, within its limit."""
+        return write_json(value, self.limits.answer, levels=levels)
+
+    async def read(self, content: bytearray, form: Form, *, raw: bool) -> dict[str, Any]:
+        """Return what a body says; large ones are read elsewhere, and others are answered."""
+        try:
+            if len(content) <= SMALL:
+                return self.reader.read(content, form, raw=raw)
+            threads = self.reads if raw else self.bodies
+            return await threads.run(self.reader.read, content, form, raw=raw)
+        except RefusedBody as refused:
+            raise HTTPException(refused.status, refused.text) from refused
 
     async def search(self, body: models.SearchBody, *, metadata: bool) -> Found:
         """Search for vectors, or for those of stored items."""
@@ -216,7 +234,9 @@ class _Service:
         if body.vectors is not None:
             self.limits.check(len(body.vectors), k, what="vectors")
             width = self.collection.n_features
-            rows = check_vectors(body.vectors, width, "float32", place="search: vectors")
+            check = partial(check_vectors, body.vectors, width, "float32", place="search: vectors")
+            few = isinstance(body.vectors, np.ndarray) and body.vectors.size <= NUMBERS_AT_ONCE
+            rows = check() if few else await self.reads.run(check)
         else:
             self.limits.check(len(body.ids or []), k)
             own, rows = await self.reads.run(self.collection.vectors_of, body.ids)
@@ -239,6 +259,14 @@ class _Service:
         is_number = numbers and text.isdecimal() and len(text) < 19
         return self.collection.get([int(text) if is_number else text])[0]
 
+    def image(self, text: str) -> bytes:
+        """Return the vector of an item as a picture."""
+        item = self.get(text)
+        shape = picture_shape(item.metadata, len(item.vector))
+        if shape is None:
+            raise HTTPException(404, "this item is no picture.")
+        return png(item.vector.reshape(shape))
+
     def list_items(self, offset: int, limit: int, newest: bool) -> dict[str, Any]:
         """Return some items, as they were added."""
         total, keys, ids, labels = self.collection.list_items(offset, limit, newest=newest)
@@ -260,8 +288,8 @@ class _Service:
         done, _ = await asyncio.wait({self._refreshing}, timeout=timeout)
         return self._refreshing.result() if done else None
 
-    async def report(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return status and history: costly to make, and good for a while."""
+    async def report(self) -> tuple[bytearray, bytearray]:
+        """Return status and history as JSON: costly to make, and good for a while."""
         async with self._reporting:
             start = time.monotonic()
             if start >= self._report_until:
@@ -270,7 +298,7 @@ class _Service:
                 self._report_until = end + max(REPORT_SECONDS, 10 * (end - start))
             return self._last_report
 
-    def _report(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _report(self) -> tuple[bytearray, bytearray]:
         status, task = self.collection.status(), self._refreshing
         status["address"] = PurePath(status["address"]).name  # not where on this machine
         status["writable"] = not self.collection.read_only
@@ -279,7 +307,7 @@ class _Service:
             status["refresh"]["running"] = True
         elif task is not None and not isinstance(error := task.exception(), InputError | None):
             status["refresh"]["error"] = status["refresh"]["error"] or str(error)
-        return status, self.collection.history()._asdict()
+        return self.write(status), self.write(self.collection.history()._asdict())
 
 
 def create_app(
@@ -314,6 +342,7 @@ def create_app(
         with single_threaded_blas():
             yield
             service.searches.close()
+            service.reader.close()
 
     app = FastAPI(
         title="streamhash",
@@ -326,6 +355,7 @@ def create_app(
         responses=_errors(401, 408, 413, 415, 421, 422, 500, 503, 507),  # of any address
     )
     app.router.route_class = BodyRoute
+    app.state.service = service
     _handle_errors(app)
     _add_searches(app, service)  # first, as addresses are tried in this order
     _add_items(app, service)
@@ -355,6 +385,10 @@ def _handle_errors(app: FastAPI) -> None:
 def _add_reports(app: FastAPI, service: _Service, metrics: Metrics) -> None:
     collection, reads = service.collection, service.reads
 
+    @lru_cache(2)
+    def describe(width: int | None) -> bytearray:
+        return service.write(_describe(app, width, service.limits))
+
     @app.get("/health", response_model=models.Health)
     async def health() -> Response:
         """Tell that the process answers."""
@@ -375,7 +409,7 @@ def _add_reports(app: FastAPI, service: _Service, metrics: Metrics) -> None:
 
     @app.get("/openapi.json", include_in_schema=False)
     async def description() -> Response:
-        return Json(_describe(app, collection.n_features))
+        return Json(await reads.run(describe, collection.n_features))
 
     @app.get("/api/status", response_model=models.StatusBody)
     async def status() -> Response:
@@ -390,8 +424,11 @@ def _add_reports(app: FastAPI, service: _Service, metrics: Metrics) -> None:
     @app.get("/api/models", response_model=list[models.ModelFacts])
     async def list_models() -> Response:
         """List the models that serve or have served."""
-        found = await reads.run(collection.models)
-        return Json([{"number": number, **facts} for number, facts in found])
+
+        def write() -> bytearray:
+            return service.write([{"number": n, **facts} for n, facts in collection.models()])
+
+        return Json(await reads.run(write))
 
 
 def _add_items(app: FastAPI, service: _Service) -> None:
@@ -405,7 +442,11 @@ def _add_items(app: FastAPI, service: _Service) -> None:
         newest: bool = False,
     ) -> Response:
         """List items, as they were added or the newest first."""
-        return Json(await reads.run(service.list_items, offset, limit, newest))
+
+        def write() -> bytearray:
+            return service.write(service.list_items(offset, limit, newest))
+
+        return Json(await reads.run(write))
 
     @app.get(
         "/api/items/{id:path}/image",
@@ -414,24 +455,23 @@ def _add_items(app: FastAPI, service: _Service) -> None:
     )
     async def image(id: ItemId) -> Response:
         """Return the vector as a picture, where the metadata say that it is one."""
-        item = await reads.run(service.get, id)
-        shape = picture_shape(item.metadata, len(item.vector))
-        if shape is None:
-            raise HTTPException(404, "this item is no picture.")
-        content = png(item.vector.reshape(shape))
+        content = await reads.run(service.image, id)
         return Response(content, media_type="image/png", headers={"Cache-Control": "no-cache"})
 
     @app.get("/api/items/{id:path}", response_model=models.FullItem, responses=missing)
     async def one_item(id: ItemId) -> Response:
         """Return all of an item."""
-        return Json(_plain(await reads.run(service.get, id)))
+        return Json(await reads.run(lambda: service.write(_plain(service.get(id)), 1)))
 
     @app.post("/api/items/get", response_model=models.FullItems, responses=missing)
     async def get_items(body: models.IdsBody) -> Response:
         """Return all of some items."""
         check(len(body.ids))
-        items = await reads.run(collection.get, body.ids)
-        return Json({"items": [_plain(item) for item in items]})
+
+        def write() -> bytearray:
+            return service.write({"items": map(_plain, collection.get(body.ids))}, 3)
+
+        return Json(await reads.run(write))
 
     @app.post("/api/items", response_model=models.Added, responses=_errors(400, 403, 409))
     async def add(body: models.AddBody) -> Response:
@@ -472,23 +512,30 @@ def _add_searches(app: FastAPI, service: _Service) -> None:
     async def encode(body: models.EncodeBody, request: Request) -> Response:
         """Return the codes of vectors by the model that serves."""
         service.limits.check(len(body.vectors), what="vectors")
-        number, codes = await service.reads.run(service.encode, body)
-        if TYPE in request.headers.get("accept", ""):
-            head = {"model": number, "shape": [*codes.shape]}
-            return Response(pack_frame(head, codes), media_type=TYPE)
-        return Json({"model": number, "codes": [code.tobytes().hex() for code in codes]})
+        raw = TYPE in request.headers.get("accept", "")
+
+        def answer() -> Response:
+            number, codes = service.encode(body)
+            if raw:
+                head = {"model": number, "shape": [*codes.shape]}
+                return Response(pack_frame(head, codes), media_type=TYPE)
+            texts = [code.tobytes().hex() for code in codes]
+            return Json(service.write({"model": number, "codes": texts}))
+
+        return await service.reads.run(answer)
 
     @app.post("/api/search", response_model=models.Found, responses=raw_answer | errors)
     async def search(body: models.SearchBody, request: Request) -> Response:
         """Find the nearest items of vectors, or of stored items."""
         raw = TYPE in request.headers.get("accept", "")
         found = await service.search(body, metadata=body.metadata and not raw)
-        if raw:
-            return _raw_found(found)
 
         def answer() -> Response:
+            if raw:
+                return _raw_found(found)
             facts = {"model": found.answer.model, "sample": found.sample}
-            return Json({**facts, "codes": found.codes(), "results": found.results()})
+            whole = {**facts, "codes": found.codes(), "results": found.results()}
+            return Json(service.write(whole, 3))
 
         few = found.answer.keys.size <= NEIGHBOURS_AT_ONCE
         return answer() if few else await service.reads.run(answer)
@@ -497,7 +544,8 @@ def _add_searches(app: FastAPI, service: _Service) -> None:
     async def compare(body: models.CompareBody) -> Response:
         """Answer the same queries by two models or methods, on a sample of the items."""
         service.limits.check(len(body.queries), int(body.k), what="queries")
-        return Json(await service.heavy.run(service.comparison.compare, body))
+        compare = service.comparison.compare
+        return Json(await service.heavy.run(lambda: service.write(compare(body), 4)))
 
 
 def _add_page(app: FastAPI) -> None:

@@ -6,6 +6,7 @@ not wait. Codes and neighbours of a query do not depend on its company, so answe
 
 import asyncio
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
@@ -31,18 +32,16 @@ class Found(NamedTuple):
         """Return the codes of the queries as people read them."""
         return [code.tobytes().hex() for code in self.answer.codes]
 
-    def results(self) -> list[list[dict[str, Any]]]:
-        """Return the neighbours as plain values."""
+    def results(self) -> Iterator[Iterator[dict[str, Any]]]:
+        """Go through the neighbours of each query, as plain values."""
         answer, known = self.answer, self.metadata
         columns = answer.ids().tolist(), answer.distances.tolist(), answer.labels()
-        return [
+        for row in zip(*columns, answer.keys.tolist(), strict=True):
             # Labels end where there are no more items, and with them the row.
-            [
+            yield (
                 {"id": id_, "distance": distance, "label": label, "metadata": known.get(key)}
                 for id_, distance, label, key in zip(*row, strict=False)
-            ]
-            for row in zip(*columns, answer.keys.tolist(), strict=True)
-        ]
+            )
 
 
 class _Search(NamedTuple):

@@ -66,7 +66,7 @@ class Comparison:
     def compare(self, body: CompareBody) -> dict[str, Any]:
         """Return what two models or methods find for the same queries, vectors or items."""
         collection, own = self._collection, np.empty(0, np.int64)
-        if isinstance(body.queries[0], list):
+        if isinstance(body.queries, np.ndarray):
             width = collection.n_features
             rows = check_vectors(body.queries, width, "float32", place="compare: queries")
         else:

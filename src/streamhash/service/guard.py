@@ -8,6 +8,7 @@ import asyncio
 import hmac
 import json
 import logging
+import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,7 +18,6 @@ from typing import Any
 from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -31,6 +31,8 @@ SHORTEST_TOKEN = 16  # characters
 READING_POSTS = ("/api/search", "/api/encode", "/api/compare", "/api/items/get")
 WITHOUT_TOKEN = ("/", "/health", "/ready", "/openapi.json", "/favicon.ico")
 WHEN_OVERLOADED = ("/health", "/metrics")  # answered even then
+PIECE = 2**16  # bytes of an answer that are sent at once
+HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:/?#@\s]+)(:[0-9]*)?", re.IGNORECASE)
 
 ANSWER_HEADERS = {
     "content-security-policy": (
@@ -56,6 +58,7 @@ CODES = {
     415: "unsupported_type",
     421: "wrong_host",
     422: "invalid",
+    431: "head_too_large",
     503: "overloaded",
 }
 # Errors whose own text may name files or other machines: it is logged, this is answered.
@@ -79,7 +82,13 @@ class Limits:
     body: int = 32 * 2**20  # bytes of a body
     bodies: int = 256 * 2**20  # bytes of all bodies that are being read or worked on
     body_seconds: float = 30.0  # until a body has come
+    head: int = 2**16  # bytes of a head, and of trailers
+    heads: int = 64 * 2**20  # bytes that heads take, of all requests that are not answered yet
     head_seconds: float = 15.0  # until the head of a request has come
+    pipelined: int = 16  # requests of a connection that wait for the one before
+    answer: int = 64 * 2**20  # bytes of an answer
+    unread: int = 256 * 2**20  # bytes of all answers that are not read yet
+    answer_seconds: float = 30.0  # until an answer has been read
     vectors: int = 10_000  # vectors, ids or labels of a request
     k: int = 1_000
     answers: int = 200_000  # neighbours of a request, over all its queries
@@ -184,7 +193,7 @@ def _explain(errors: Any) -> str:
 
 
 def host_patterns(host: str, allowed_hosts: Iterable[str]) -> list[str]:
-    """Return the hosts that requests may be meant for, as Starlette takes them.
+    """Return the hosts that requests may be meant for, as ``is_host`` takes them.
 
     On loopback only its own names are taken, else a page of any site could reach the service by a
     name that its owner lets point to 127.0.0.1 (DNS rebinding).
@@ -203,6 +212,21 @@ def host_patterns(host: str, allowed_hosts: Iterable[str]) -> list[str]:
     return [f"[{name}]" if ":" in name else name for name in names] or ["*"]
 
 
+def is_host(header: str, patterns: list[str]) -> bool:
+    """Whether a request is meant for one of these hosts; a port, and nothing else, may follow.
+
+    >>> [is_host(each, ["[::1]", "*.example"]) for each in ("[::1]:80", "a.example", "[::1].a")]
+    [True, True, False]
+    """
+    if "*" in patterns:
+        return True
+    found = HOST.fullmatch(header.lower())
+    host = found[1] if found else ""
+    return any(
+        host.endswith(each[1:]) if each.startswith("*") else host == each for each in patterns
+    )
+
+
 class Guard:
     """Middleware: host, token and size of a request; headers and measures of an answer."""
 
@@ -210,8 +234,8 @@ class Guard:
         self, app: ASGIApp, tokens: Tokens, hosts: list[str], limits: Limits, metrics: Metrics
     ) -> None:
         self._app, self._tokens, self._limits, self._metrics = app, tokens, limits, metrics
-        self._bodies, self._running = _Bodies(limits), 0
-        self._check_host = TrustedHostMiddleware(_accept, hosts, www_redirect=False)
+        self._bodies, self._answers, self._running = _Bodies(limits), _Answers(limits), 0
+        self._hosts = [pattern.lower() for pattern in hosts]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request pass, or answer it here."""
@@ -232,10 +256,9 @@ class Guard:
         self._running += 1
         self._metrics.running.set(self._running)
         try:
-            await self._check_host(scope, receive, _refuse_host)
             self._check(scope)
             with self._bodies.bounded(receive) as receive_bounded:
-                await self._app(scope, receive_bounded, send_guarded)
+                await self._app(scope, receive_bounded, self._answers.bounded(send_guarded))
         except Exception as error:  # noqa: BLE001  each has its answer
             if status == 0:  # else a handler of the app has answered it
                 await answer_error(error)(scope, receive, send_guarded)
@@ -248,20 +271,14 @@ class Guard:
 
     def _check(self, scope: Scope) -> None:
         headers, path = Headers(scope=scope), scope["path"]
+        if not is_host(headers.get("host", ""), self._hosts):
+            raise HTTPException(421, "not a Host of this service; allow it with --allow-host NAME.")
         if self._running > self._limits.requests and path not in WHEN_OVERLOADED:
             raise HTTPException(503, "too many requests at a time; try again.")
         self._tokens.check(scope["method"], path, headers)
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self._limits.body:
             raise _too_large(self._limits)
-
-
-async def _accept(_: Scope, __: Receive, ___: Send) -> None:
-    """Stand behind Starlette's check of the host, and do nothing."""
-
-
-async def _refuse_host(_: Message) -> None:
-    raise HTTPException(421, "not a Host of this service; allow it with --allow-host NAME.")
 
 
 class _Bodies:
@@ -300,3 +317,42 @@ class _Bodies:
 
 def _too_large(limits: Limits) -> HTTPException:
     return HTTPException(413, f"the body has more than {limits.body} bytes; send smaller batches.")
+
+
+class _Answers:
+    """Sends answers in pieces as they are read, and bounds the bytes of all that are not yet."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits, self._bytes = limits, 0
+
+    def bounded(self, send: Send) -> Send:
+        """Send the start of an answer with its body, or refuse what is too much for now."""
+        start: Message | None = None
+
+        async def send_bounded(message: Message) -> None:
+            nonlocal start
+            if message["type"] == "http.response.start":
+                start = message
+                return
+            body = message.get("body", b"")
+            if start is not None:
+                first, start = start, None
+                if len(body) > PIECE and self._bytes + len(body) > self._limits.unread:
+                    refused = HTTPException(503, "too many answers are not read yet; try again.")
+                    answer = answer_error(refused)
+                    first = {**first, "status": 503, "headers": answer.raw_headers}
+                    body = answer.body
+                await send(first)
+            if len(body) <= PIECE:
+                await send({**message, "body": body})
+                return
+            self._bytes += len(body)
+            try:
+                whole = memoryview(body)
+                for at in range(0, len(whole), PIECE):
+                    more = message.get("more_body", False) or at + PIECE < len(whole)
+                    await send({**message, "body": whole[at : at + PIECE], "more_body": more})
+            finally:
+                self._bytes -= len(body)
+
+        return send_bounded

@@ -3,8 +3,17 @@
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    InstanceOf,
+    WithJsonSchema,
+)
 from pydantic.json_schema import SkipJsonSchema
+
+from streamhash.live.storable import MetadataTexts
 
 TOO_LARGE = 2**63
 
@@ -18,18 +27,24 @@ Number = Annotated[int, Field(ge=0, lt=TOO_LARGE), BeforeValidator(_whole)]
 Text = Annotated[str, Field(max_length=1000)]
 Id = Number | Text
 Label = Annotated[int, Field(gt=-TOO_LARGE, lt=TOO_LARGE), BeforeValidator(_whole)] | Text
+# Reading a body has made vectors an array and metadata texts; the lists are for the description.
+# The titles tell where it says how many there may be.
 Vector = Annotated[list[float], Field(min_length=1, title="Vector")]
-Lists = Annotated[list[Vector], Field(min_length=1)]
-# Vectors of a raw body are an array already.
+Lists = Annotated[list[Vector], Field(min_length=1, title="Vectors")]
 Vectors = Annotated[
-    Lists | SkipJsonSchema[InstanceOf[np.ndarray]], Field(union_mode="left_to_right")
+    SkipJsonSchema[InstanceOf[np.ndarray]] | Lists, Field(union_mode="left_to_right")
 ]
-Ids = Annotated[list[Id], Field(min_length=1, examples=[[0]])]
-Labels = Annotated[list[Label | None], Field(examples=[[1]])]
+Ids = Annotated[list[Id], Field(min_length=1, title="Ids", examples=[[0]], fail_fast=True)]
+Labels = Annotated[list[Label | None], Field(title="Labels", examples=[[1]], fail_fast=True)]
+Metadata = Annotated[
+    SkipJsonSchema[InstanceOf[MetadataTexts]]
+    | Annotated[list[dict[str, Any] | None], Field(title="Metadata")],
+    Field(union_mode="left_to_right"),
+]
 # 10 or 10.0, which are the same in JSON.
 K = Annotated[
     Annotated[int, Field(ge=1)] | Annotated[float, Field(ge=1, multiple_of=1)],
-    WithJsonSchema({"type": "integer", "minimum": 1}),
+    WithJsonSchema({"type": "integer", "minimum": 1, "title": "K"}),
 ]
 
 
@@ -73,7 +88,7 @@ class AddBody(VectorBody):
     vectors: Vectors
     ids: Ids | None = Field(None, description="One an item; null numbers them on.")
     labels: Labels | None = Field(None, description="One an item, null for none.")
-    metadata: list[dict[str, Any] | None] | None = Field(None, description="One an item.")
+    metadata: Metadata | None = Field(None, description="One an item.")
     existing: Literal["refuse", "skip", "replace"] = Field(
         "refuse", description="What to do with ids that are there."
     )
@@ -113,7 +128,7 @@ class ByMethod(_Body):
 class CompareBody(_Body):
     """The same queries by two models or methods."""
 
-    queries: Ids | Lists
+    queries: Annotated[Vectors | Ids, Field(union_mode="left_to_right")]
     k: K = 10
     left: ByModel | ByMethod
     right: ByModel | ByMethod

@@ -1,6 +1,5 @@
-"""Running the service: the socket, the process's signals and memory, requests that never end."""
+"""Running the service: the socket, the process's signals, threads and memory."""
 
-import asyncio
 import ctypes
 import signal
 import socket
@@ -8,18 +7,19 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from os import PathLike
-from typing import Any
 
 import uvicorn
-from starlette.exceptions import HTTPException
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from streamhash.errors import InputError
 from streamhash.live import Collection
 from streamhash.service.app import create_app
-from streamhash.service.guard import LOOPBACK, Limits, Tokens, answer_error
+from streamhash.service.guard import LOOPBACK, Limits, Tokens
+from streamhash.service.protocol import bounded_protocol
 
 M_MMAP_THRESHOLD = -3  # of glibc's mallopt
+TURN_SECONDS = (
+    0.001  # that a thread works before one that waits has its turn; Python's own is 0.005
+)
 
 
 def serve(
@@ -74,7 +74,7 @@ def serve(
         )
         config = uvicorn.Config(
             app,
-            http=_bounded_protocol(limits),
+            http=bounded_protocol(limits),
             ws="none",
             lifespan="on",
             log_level="warning",
@@ -85,7 +85,7 @@ def serve(
             timeout_graceful_shutdown=60,  # seconds that running requests have to end
         )
         return_freed_memory()
-        with _quiet_signals():
+        with _quiet_signals(), _short_turns():
             _Server(config, lambda: started and started(address, len(items))).run([listening])
 
 
@@ -97,6 +97,12 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._call_started()
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % 10 == 0:  # every second
+            for connection in [*self.server_state.connections]:
+                connection.drop_slow_reader()  # type: ignore[union-attr]
+        return await super().on_tick(counter)
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -141,52 +147,12 @@ def _quiet_signals() -> Iterator[None]:
             signal.signal(name, handler)
 
 
-def _bounded_protocol(limits: Limits) -> type[asyncio.Protocol]:
-    """Return uvicorn's protocol with bounds: connections, and seconds for a head."""
-
-    class Bounded(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-        _timer: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            if len(self.connections) > limits.connections:
-                transport.close()
-                return
-            self._watch()
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            self._watch()
-
-        def connection_lost(self, error: Exception | None) -> None:
-            self._stop_timer()
-            super().connection_lost(error)
-
-        def send_400_response(self, msg: str) -> None:
-            """Answer what is not even HTTP, in the shape of all errors."""
-            body = bytes(answer_error(HTTPException(400, f"{msg.rstrip('.')}.")).body)
-            head = (
-                "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n"
-                f"content-length: {len(body)}\r\nx-content-type-options: nosniff\r\n"
-                "connection: close\r\n\r\n"
-            )
-            self.transport.write(head.encode() + body)
-            self.transport.close()
-
-        def _watch(self) -> None:
-            """Give a head that has begun some seconds, however its bytes come."""
-            if self.cycle is not None and not self.cycle.response_complete:
-                self._stop_timer()
-            elif self._timer is None:
-                self._timer = self.loop.call_later(limits.head_seconds, self._give_up)
-
-        def _stop_timer(self) -> None:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-
-        def _give_up(self) -> None:
-            if self.cycle is None or self.cycle.response_complete:
-                self.transport.close()
-
-    return Bounded
+@contextmanager
+def _short_turns() -> Iterator[None]:
+    """Let threads take turns more often: one that writes a long answer holds up the loop less."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(TURN_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)

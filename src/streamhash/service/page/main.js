@@ -31,8 +31,8 @@ function address(view, parameters = {}) {
 
 function route() {
   const [name, query] = location.hash.slice(1).split("?");
-  const view = name in views ? name : "search";
-  const parameters = {};
+  const view = Object.hasOwn(views, name) ? name : "search";
+  const parameters = Object.create(null);
   for (const [key, value] of new URLSearchParams(query)) {
     try {
       parameters[key] = JSON.parse(value);

@@ -1,0 +1,214 @@
+"""The body of a request, read piece by piece: within limits, and only up to its first fault.
+
+Lists are read one element after the other, vectors straight into an array, metadata into checked
+JSON; so a body never becomes many times what it is, and nothing behind a fault is looked at.
+"""
+
+import json
+import re
+from collections.abc import Collection as Names, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamhash.errors import InputError, shown
+from streamhash.live.storable import MetadataTexts, metadata_text
+from streamhash.service.frames import read_array, split_frame
+
+LISTS = ("vectors", "queries", "ids", "labels", "metadata")
+ROWS = ("vectors", "queries")  # lists that may be of vectors
+OBJECTS = ("left", "right")  # all others are single values
+SHORT = 16_384  # characters of a value that is no vector and no metadata, with its escapes
+SPACE = re.compile(r"[ \t\n\r]*")
+
+
+class Form(NamedTuple):
+    """What a body may say: names, and how many elements a list may have."""
+
+    names: Names[str]
+    most: int
+
+
+class RefusedBody(Exception):  # noqa: N818  it is no error of the service
+    """A body that is of no use, with the status that says so."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(status, text)
+        self.status, self.text = status, text
+
+
+def read_body(content: "bytes | bytearray | memoryview", form: Form) -> dict[str, Any]:
+    """Return what a JSON body says; vectors are an array, metadata are ``MetadataTexts``.
+
+    >>> read_body(b'{"vectors": [[1, 2.5]], "k": 3}', Form(["vectors", "k"], 10))
+    {'vectors': array([[1. , 2.5]], dtype=float32), 'k': 3}
+    """
+    with _refusing():
+        text = str(content, "utf-8")
+        del content
+        return _read_object(_Text(text), form)
+
+
+def split_raw(content: bytearray) -> tuple[memoryview, memoryview]:
+    """Return the head of a raw body, and the numbers behind it."""
+    with _refusing():
+        return split_frame(content)
+
+
+def join_raw(fields: dict[str, Any], numbers: memoryview) -> dict[str, Any]:
+    """Return what a raw body says, from what its head says and the numbers."""
+    with _refusing():
+        if "vectors" in fields:
+            raise InputError("raw body: vectors came in the head; send them as numbers after it.")
+        rows, rest = read_array(numbers, "float32", fields.pop("shape", None))
+        if len(rest):
+            raise InputError(f"raw body: {len(rest)} bytes came after the numbers.")
+    return {**fields, "vectors": rows}
+
+
+class _refusing:  # noqa: N801  used like a function
+    """Turn what reading raises into a refusal."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
+        if isinstance(error, MemoryError):
+            text = "the body takes too much memory to read; send smaller batches, or raw numbers."
+            raise RefusedBody(413, text) from None
+        if isinstance(error, RecursionError):
+            raise RefusedBody(422, "body: lists or objects in one another are too deep.") from None
+        if isinstance(error, json.JSONDecodeError):
+            place = f"character {error.pos}"
+            raise RefusedBody(422, f"body: not JSON, {place}: {error.msg}.") from None
+        if isinstance(error, UnicodeDecodeError):
+            raise RefusedBody(422, f"body: byte {error.start} is no UTF-8.") from None
+        if isinstance(error, ValueError):
+            raise RefusedBody(422, str(error)) from None
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"body: {name} is no number that JSON has.")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+class _Text:
+    """JSON, and how far it has been read."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._at = text, 0
+
+    def peek(self) -> str:
+        """Pass over white space, and return the next character."""
+        self._at = SPACE.match(self._text, self._at).end()  # type: ignore[union-attr]
+        return self._text[self._at : self._at + 1]
+
+    def take(self, *signs: str) -> str:
+        """Return the next character, which must be one of these."""
+        sign = self.peek()
+        if sign not in signs or not sign:
+            wanted = " or ".join(signs)
+            raise json.JSONDecodeError(f"Expecting {wanted}", self._text, self._at)
+        self._at += 1
+        return sign
+
+    def value(self) -> Any:
+        """Return the next value, all of it."""
+        self.peek()
+        value, self._at = _DECODER.raw_decode(self._text, self._at)
+        return value
+
+    def short(self, place: str) -> Any:
+        """Return the next value, which must not be long."""
+        start = self._at
+        value = self.value()
+        if self._at - start > SHORT:
+            raise ValueError(f"{place}: {self._at - start} characters are too many.")
+        return value
+
+    def elements(self, most: int, what: str) -> Iterator[None]:
+        """Go from element to element of a list whose bracket has been taken."""
+        if self.peek() == "]":
+            self.take("]")
+            return
+        for n in range(most + 1):
+            if n == most:
+                text = f"more than {most} {what}: too much for a request; send smaller batches."
+                raise RefusedBody(413, text)
+            yield
+            if self.take(",", "]") == "]":
+                return
+
+
+def _read_object(text: _Text, form: Form) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    if text.peek() != "{":
+        raise ValueError("body: is no JSON object; pass one.")
+    text.take("{")
+    if text.peek() == "}":
+        text.take("}")
+    else:
+        while True:
+            if text.peek() != '"':
+                text.take('"')
+            name = text.short("body")
+            if name not in form.names or name in fields:
+                reason = "came twice" if name in fields else "is not known here"
+                raise ValueError(f"{shown(name)[1:-1]}: {reason}; pass {', '.join(form.names)}.")
+            text.take(":")
+            fields[name] = _read_field(text, name, form)
+            if text.take(",", "}") == "}":
+                break
+    if text.peek():
+        raise ValueError("body: more came behind the JSON object.")
+    return fields
+
+
+def _read_field(text: _Text, name: str, form: Form) -> Any:
+    sign = text.peek()
+    if sign != "[" or name not in LISTS:
+        if (sign == "[" and name != "shape") or (sign == "{" and name not in OBJECTS):
+            raise ValueError(f"{name}: {'a list' if sign == '[' else 'an object'} is of no use.")
+        return text.short(name)
+    text.take("[")
+    if name in ROWS and text.peek() == "[":
+        return _read_rows(text, name, form.most)
+    read = _read_metadata if name == "metadata" else _read_single
+    kind = MetadataTexts if name == "metadata" else list
+    return kind(read(text, f"{name}.{n}") for n, _ in enumerate(text.elements(form.most, name)))
+
+
+def _read_single(text: _Text, place: str) -> Any:
+    if text.peek() in "[{":
+        raise ValueError(f"{place}: a list or an object is of no use.")
+    return text.short(place)
+
+
+def _read_metadata(text: _Text, place: str) -> str | None:
+    return metadata_text(text.value(), place=place)
+
+
+def _read_rows(text: _Text, name: str, most: int) -> NDArray[np.float32]:
+    numbers, width, n = bytearray(), None, 0
+    for n, _ in enumerate(text.elements(most, name)):
+        if text.peek() != "[":
+            raise ValueError(f"{name}.{n}: is no list of numbers.")
+        row = text.value()
+        if not row or not set(map(type, row)) <= {int, float}:
+            raise ValueError(f"{name}.{n}: is no list of numbers.")
+        if len(row) != (width or len(row)):
+            raise RefusedBody(
+                400,
+                f"{name}.{n}: has {len(row)} numbers, those before have {width}; pass rows of one "
+                "length.",
+            )
+        width = len(row)
+        try:
+            with np.errstate(over="ignore"):  # what is infinite then is refused later
+                numbers += np.array(row, np.float32).data.cast("B")
+        except OverflowError:
+            raise ValueError(f"{name}.{n}: has a number that is too large.") from None
+    return np.frombuffer(numbers, np.float32).reshape(n + 1, width or 0)
