@@ -9,8 +9,8 @@ import pytest
 from streamhash import LSH, InputError
 from streamhash.errors import shown
 from streamhash.live import Collection, add_from
-from streamhash.live.storable import MetadataTexts
 from streamhash.service import create_app
+from streamhash.storable import MetadataTexts
 
 X = np.random.default_rng(0).standard_normal((300, 4))
 HUGE, DIGITS, HALF, LONG = 10**30, 10**5000, "\ud800", "a" * 1001

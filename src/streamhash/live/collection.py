@@ -19,12 +19,12 @@ from streamhash.live.arrow import Batch, Keys, code_columns
 from streamhash.live.journal import Journal, Model
 from streamhash.live.learner import Learner, Lesson, Progress
 from streamhash.live.refresh import Refresher
-from streamhash.live.storable import check_metadata, check_new_ids
 from streamhash.live.view import Answer, Listing, View
 from streamhash.parameters import Choice, Whole, check_parameters
 from streamhash.records import History as History, Item as Item
 from streamhash.refresh import RefreshPolicy
 from streamhash.search.ids import LARGEST_ID, check_ids, check_once, kind
+from streamhash.storable import check_metadata, check_new_ids
 
 RETRIES = 5  # of a search whose model was replaced, and its codes dropped, before it was through
 MOST_ANSWERS = 10**8  # of a search, 1.2 GB, unless that many items are there
@@ -258,7 +258,7 @@ class Collection:
         ids : whole numbers from 0 up or strings, one an item; None numbers them on
         X : array (n, d)
         y : whole numbers or strings, one an item; None, also for single items: without a label
-        metadata : a dict or None an item; see ``streamhash.live.storable`` for what it may hold
+        metadata : a dict or None an item; see ``streamhash.storable`` for what it may hold
         existing : "refuse", "skip" or "replace"
             What to do with ids that are there: refuse the call, leave out those items (so that a
             call can be repeated when its answer was lost), or put the new ones in their place.

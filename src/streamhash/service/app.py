@@ -29,7 +29,7 @@ from streamhash.live import Collection, Item, check_vectors
 from streamhash.service import models
 from streamhash.service.answers import Json, write_json
 from streamhash.service.batching import Found, SearchBatcher
-from streamhash.service.bodies import Form, RefusedBody
+from streamhash.service.bodies import Form, RefusedBody, read_body
 from streamhash.service.compare import Comparison
 from streamhash.service.frames import TYPE, pack_frame
 from streamhash.service.guard import Guard, Limits, Tokens, answer_error, host_patterns
@@ -220,9 +220,9 @@ class _Service:
         """Return what a body says; large ones are read elsewhere, and others are answered."""
         try:
             if len(content) <= SMALL:
-                return self.reader.read(content, form, raw=raw)
-            threads = self.reads if raw else self.bodies
-            return await threads.run(self.reader.read, content, form, raw=raw)
+                return read_body(content, form, raw=raw)
+            threads, read = self.reads if raw else self.bodies, self.reader.read
+            return await threads.run(read_body, content, form, raw=raw, read=read)
         except RefusedBody as refused:
             raise HTTPException(refused.status, refused.text) from refused
 

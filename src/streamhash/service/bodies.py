@@ -6,15 +6,15 @@ JSON; so a body never becomes many times what it is, and nothing behind a fault 
 
 import json
 import re
-from collections.abc import Collection as Names, Iterator
+from collections.abc import Callable, Collection as Names, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.errors import InputError, shown
-from streamhash.live.storable import MetadataTexts, metadata_text
 from streamhash.service.frames import read_array, split_frame
+from streamhash.storable import MetadataTexts, metadata_text
 
 LISTS = ("vectors", "queries", "ids", "labels", "metadata")
 ROWS = ("vectors", "queries")  # lists that may be of vectors
@@ -23,11 +23,17 @@ SHORT = 16_384  # characters of a value that is no vector and no metadata, with 
 SPACE = re.compile(r"[ \t\n\r]*")
 
 
+Bytes = bytes | bytearray | memoryview
+
+
 class Form(NamedTuple):
     """What a body may say: names, and how many elements a list may have."""
 
     names: Names[str]
     most: int
+
+
+ReadJson = Callable[[bytearray | memoryview, Form], dict[str, Any]]
 
 
 class RefusedBody(Exception):  # noqa: N818  it is no error of the service
@@ -38,26 +44,16 @@ class RefusedBody(Exception):  # noqa: N818  it is no error of the service
         self.status, self.text = status, text
 
 
-def read_body(content: "bytes | bytearray | memoryview", form: Form) -> dict[str, Any]:
-    """Return what a JSON body says; vectors are an array, metadata are ``MetadataTexts``.
-
-    >>> read_body(b'{"vectors": [[1, 2.5]], "k": 3}', Form(["vectors", "k"], 10))
-    {'vectors': array([[1. , 2.5]], dtype=float32), 'k': 3}
-    """
+def read_body(
+    content: bytearray, form: Form, *, raw: bool, read: ReadJson | None = None
+) -> dict[str, Any]:
+    """Return what a body says, whose JSON another function may read."""
+    read = read or read_json
+    if not raw:
+        return read(content, form)
     with _refusing():
-        text = str(content, "utf-8")
-        del content
-        return _read_object(_Text(text), form)
-
-
-def split_raw(content: bytearray) -> tuple[memoryview, memoryview]:
-    """Return the head of a raw body, and the numbers behind it."""
-    with _refusing():
-        return split_frame(content)
-
-
-def join_raw(fields: dict[str, Any], numbers: memoryview) -> dict[str, Any]:
-    """Return what a raw body says, from what its head says and the numbers."""
+        head, numbers = split_frame(content)
+    fields = read(head, form._replace(names=[*form.names, "shape"]))
     with _refusing():
         if "vectors" in fields:
             raise InputError("raw body: vectors came in the head; send them as numbers after it.")
@@ -65,6 +61,18 @@ def join_raw(fields: dict[str, Any], numbers: memoryview) -> dict[str, Any]:
         if len(rest):
             raise InputError(f"raw body: {len(rest)} bytes came after the numbers.")
     return {**fields, "vectors": rows}
+
+
+def read_json(content: Bytes, form: Form) -> dict[str, Any]:
+    """Return what JSON says; vectors are an array, metadata are ``MetadataTexts``.
+
+    >>> read_json(b'{"vectors": [[1, 2.5]], "k": 3}', Form(["vectors", "k"], 10))
+    {'vectors': array([[1. , 2.5]], dtype=float32), 'k': 3}
+    """
+    with _refusing():
+        text = str(content, "utf-8")
+        del content
+        return _read_object(_Text(text), form)
 
 
 class _refusing:  # noqa: N801  used like a function

@@ -13,7 +13,7 @@ from pydantic import (
 )
 from pydantic.json_schema import SkipJsonSchema
 
-from streamhash.live.storable import MetadataTexts
+from streamhash.storable import MetadataTexts
 
 TOO_LARGE = 2**63
 

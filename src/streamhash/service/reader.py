@@ -15,8 +15,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from streamhash.live.storable import MetadataTexts
-from streamhash.service.bodies import Form, RefusedBody, join_raw, read_body, split_raw
+from streamhash.service.bodies import Bytes, Form, RefusedBody, read_json
+from streamhash.storable import MetadataTexts
 
 SMALL = 2**16  # bytes of JSON that are read where they are, in a millisecond
 MEMORY = 5  # times a body: what reading it may take
@@ -29,8 +29,6 @@ from {__name__} import main
 main()
 """
 
-Bytes = bytes | bytearray | memoryview
-
 
 class BodyReader:
     """Reads bodies, the large ones in a process that lives as long as this."""
@@ -39,17 +37,10 @@ class BodyReader:
         self._seconds, self._lock = seconds, threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
-    def read(self, content: bytearray, form: Form, *, raw: bool) -> dict[str, Any]:
-        """Return what a body says, and leave it empty: it is not needed twice."""
-        if not raw:
-            return self._read_json(content, form)
-        head, numbers = split_raw(content)
-        form = form._replace(names=[*form.names, "shape"])
-        return join_raw(self._read_json(head, form), numbers)
-
-    def _read_json(self, content: bytearray | memoryview, form: Form) -> dict[str, Any]:
+    def read(self, content: bytearray | memoryview, form: Form) -> dict[str, Any]:
+        """Return what JSON says; that of a whole body is then empty, as nobody needs it twice."""
         if len(content) <= SMALL:
-            return read_body(content, form)
+            return read_json(content, form)
         with self._lock:
             for _ in range(2):
                 process = self._start()
@@ -184,7 +175,7 @@ def _read_one(source: IO[bytes], sink: IO[bytes]) -> bool:
     _bound_memory(MEMORY * length + SPARE)
     content = [_take(source, length)]
     try:
-        fields = read_body(content.pop(), Form(head["names"], head["most"]))
+        fields = read_json(content.pop(), Form(head["names"], head["most"]))
     except RefusedBody as refused:
         _send(sink, {"status": refused.status, "text": refused.text})
     else:
