@@ -22,6 +22,10 @@ Judges = tuple[NDArray[Any], Matrix]  # rows (m, D), and their shares of the cla
 Solve = Callable[[float, Matrix | None], tuple[Numbers, Numbers]]  # of a ridge and rows U: _solved
 RIDGES = 0.05, 0.2, 0.8, 3.2, 12.8
 WORTH = 0.003  # of the rows: so many more must be right by a larger ridge
+TOO_LARGE = (
+    "SDOH: the sums over its rows are too large, or not those of any rows; look for extreme values "
+    "in X, or load another copy of the model."
+)
 ROUNDING = 1e-6  # of the trace of Σ f fᵀ: what its sums in float32 may be off by, and a bit more
 
 
@@ -175,6 +179,8 @@ def scores_of_rows(
     squares = np.square(X).sum(axis=1)
     variance, rounding = signs @ squares / D + centres.variance, ROUNDING * squares[:n].sum()
     products, V = X @ X.T, centres.apart.T
+    if not np.isfinite(products).all():
+        raise InputError(TOO_LARGE)
     XV = X @ V
 
     def solved(ridge: float, U: Matrix | None) -> tuple[Numbers, Numbers]:
@@ -299,7 +305,7 @@ def _solved(
     r is the ridge, or more if rounding needs it.
     """
     D = apart.shape[1]
-    while True:
+    while 0 < ridge < np.finfo(np.float32).max:
         regular = spread.copy()
         regular[diagonal_places(D)] += np.float32(ridge)
         factor, failed = spftrf(D, regular, uplo="L", overwrite_a=True)
@@ -311,3 +317,4 @@ def _solved(
                 lengths = np.square(halves).sum(axis=0, dtype=np.float64)
             return np.asarray(solved, np.float64), lengths
         ridge *= 10
+    raise InputError(TOO_LARGE)

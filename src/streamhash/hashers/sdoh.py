@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from streamhash.base import Matrix, StreamPart, dense, new_generator, random_directions, snapshot
-from streamhash.discriminant import ClassSums, scores_of_rows
+from streamhash.discriminant import TOO_LARGE, ClassSums, scores_of_rows
 from streamhash.errors import InputError
 from streamhash.features import AnchorMap, NormalizedHasher, UnitRows, unit_length
 from streamhash.kernels.learning.pairs import PairRule, count_similar, pair_gradient
@@ -414,8 +414,12 @@ class SDOH(NormalizedHasher):
             return
         if not self.settled_ and not (self.sums_.n_rows_ or self.waiting_):
             raise InputError("SDOH: there is nothing to work its hash functions out of")
-        if any(labels.ndim != self.memory_.labels_.ndim for _, labels in self.waiting_):
-            raise InputError("SDOH.waiting_ has labels of another kind than its memory")
+        known = {*self.memory_.classes_.labels_}
+        for _, labels in self.waiting_:
+            if labels.ndim != self.memory_.labels_.ndim or (
+                labels.ndim == 1 and not known.issuperset(labels.tolist())
+            ):
+                raise InputError("SDOH.waiting_ has labels that its memory has not seen")
 
     # ------------------------------------------------------------------------------------------
 
@@ -479,7 +483,10 @@ class SDOH(NormalizedHasher):
         if self._remembers and hasattr(self, "n_stages_") and not self.settled_:
             with settling, single_threaded_blas():
                 if not self.settled_:
-                    self._settle()
+                    try:
+                        self._settle()
+                    except np.linalg.LinAlgError as error:
+                        raise InputError(TOO_LARGE) from error
         return self
 
     def _settle(self) -> None:

@@ -73,6 +73,11 @@ def to_bytes(strings: NDArray[Any]) -> dict[str, NDArray[Any]]:
 
 def from_bytes(arrays: dict[str, NDArray[Any]]) -> list[str]:
     """Undo ``to_bytes``."""
-    text, ends = arrays["id_bytes"].tobytes(), arrays["id_ends"].tolist()
+    lengths = arrays["id_ends"]
+    if arrays["id_bytes"].dtype != np.uint8 or lengths.dtype != np.int64 or lengths.ndim != 1:
+        raise ValueError("ids of another type")
+    text, ends = arrays["id_bytes"].tobytes(), lengths.tolist()
+    if sorted(ends) != ends or min(ends, default=0) < 0 or max(ends, default=0) != len(text):
+        raise ValueError("ids that overlap")
     parts = (text[start:end] for start, end in itertools.pairwise([0, *ends]))
     return [part.decode("utf-8", "surrogatepass") for part in parts]

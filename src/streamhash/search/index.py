@@ -214,6 +214,9 @@ class HammingIndex:
         header, arrays = storage.read(path, "index", mapped=("planes", "ids") if mmap else ())
         try:
             self = cls(header["n_bits"])
+            unknown = arrays.keys() - {"planes", "codes", "ids", "id_bytes", "id_ends"}
+            if unknown or not Whole(0).allows(header["next_id"]):
+                raise ValueError(f"next_id={header['next_id']!r}, {sorted(unknown)}")
             ids = arrays["ids"] if "ids" in arrays else check_ids(from_bytes(arrays), place="ids")
             if "codes" in arrays:  # written before codes were laid out in planes
                 self.add(ids, arrays["codes"])
@@ -222,7 +225,7 @@ class HammingIndex:
                 if len(ids) and kind(ids) == "whole numbers":
                     self._next_id = int(ids[-1]) + 1
             self._next_id = max(self._next_id, int(header["next_id"]))
-        except (InputError, KeyError, ValueError, TypeError) as error:
+        except (InputError, LookupError, ValueError, TypeError, ArithmeticError) as error:
             raise FileError(
                 f"{os.fspath(path)}: the index in this file does not fit together ({error}); "
                 "save it again."

@@ -195,7 +195,7 @@ def _weights(
     scale = n_bins / k  # 1/Δ
     for r in range(n_filled):
         place = distances[r] * scale
-        low = min(int(place), n_bins)
+        low = min(int(place), n_bins) if place >= 0 else 0  # of rows so large it is no number
         counts[int(kin[r]), low] += 1 - (place - low)
         if low < n_bins:
             counts[int(kin[r]), low + 1] += place - low
@@ -211,7 +211,8 @@ def _weights(
                 information -= sizes[side] / n_filled * q * logs[side, i]
     weights = np.empty(n_filled, np.float32)
     for r in range(n_filled):
-        high = math.ceil(distances[r] * scale)  # the bin whose share grows with the distance
+        place = distances[r] * scale
+        high = math.ceil(place) if place >= 0 else 0  # the bin whose share grows with the distance
         side = int(kin[r])
         below = logs[side, high - 1] if high > 0 else 0.0
         above = logs[side, high] if high <= n_bins else 0.0
