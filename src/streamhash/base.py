@@ -57,6 +57,7 @@ from streamhash.parameters import (
     declare_parameters,
     parameter,
 )
+from streamhash.sparse import check_sparse
 from streamhash.threads import run_blocks, single_threaded_blas
 
 Matrix = NDArray[np.float32]
@@ -185,6 +186,7 @@ class Streaming(BaseEstimator):  # type: ignore[misc]
                 f"{place}: this {type(self).__name__} has not seen any data; "
                 "call partial_fit or fit first."
             )
+        check_sparse(X, place=f"{place}: X")
         try:
             # What float32 cannot hold is refused as infinite, but for the sum that is tried first.
             with np.errstate(over="ignore", invalid="ignore"):
@@ -201,6 +203,10 @@ class Streaming(BaseEstimator):  # type: ignore[misc]
             reason = str(error).splitlines()[0].rstrip(".:")
             step = next(step for part, step in NEXT_STEPS.items() if part in reason)
             raise InputError(f"{place}: {reason}; {step}") from error
+        except TypeError as error:
+            if "complex" not in str(error):  # scikit-learn's own word for what is no number at all
+                raise
+            raise InputError(f"{place}: Complex data not supported; {NEXT_STEPS['']}") from error
 
 
 # What to do next, by a part of scikit-learn's reason; the last fits any.

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.errors import InputError, shown
+from streamhash.sparse import check_sparse
 
 LARGEST = 2**63 - 1  # label of an item that is a whole number, above or below 0
 LONGEST = 1000  # characters of an item's id or label
@@ -118,6 +119,7 @@ def _item_label(value: Any, place: str) -> int | str | None:
 
 def _as_array(labels: Any, argument: str) -> NDArray[Any]:
     labels = as_numpy(labels)
+    check_sparse(labels, place=argument)
     if hasattr(labels, "toarray"):  # a sparse 0/1 matrix
         labels = labels.toarray()
     if isinstance(labels, list | tuple) and len({isinstance(item, str) for item in labels}) == 2:

@@ -24,6 +24,7 @@ from streamhash.parameters import Choice, Whole, check_parameters
 from streamhash.records import History as History, Item as Item
 from streamhash.refresh import RefreshPolicy
 from streamhash.search.ids import LARGEST_ID, check_ids, check_once, kind
+from streamhash.sparse import check_sparse
 from streamhash.storable import check_metadata, check_new_ids
 
 RETRIES = 5  # of a search whose model was replaced, and its codes dropped, before it was through
@@ -788,8 +789,11 @@ def check_vectors(X: Any, width: int | None, kind: str, *, place: str) -> NDArra
     """Return vectors as rows of float16 or float32, finite and as wide as the collection's."""
     if not isinstance(X, np.ndarray | list):
         X = as_numpy(X)
+    check_sparse(X, place=f"{place}: X")
     try:
         rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+        if rows.dtype.kind == "c":
+            raise TypeError("complex numbers")
         if rows.dtype.kind not in "fiub":
             rows = rows.astype(np.float64)
     except (TypeError, ValueError) as error:
