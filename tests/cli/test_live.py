@@ -439,3 +439,22 @@ def test_help_imports_nothing_heavy():
     heavy, printed = heavy_imports("live", "add", "--help")
     assert heavy == ""
     assert "--first-id" in printed
+
+
+def test_verify_names_what_is_damaged(tmp_path, digits):
+    place = tmp_path / "items"
+    live("create", place, "--durability", "process")
+    live("add", place, digits / "digits.npz")
+    assert live("verify", place).endswith("MB: all are whole.\n")
+    file = max((place / "items.lance" / "data").iterdir(), key=lambda path: path.stat().st_size)
+    content = bytearray(file.read_bytes())
+    content[100] ^= 1
+    file.write_bytes(content)
+    result = run("live", "verify", place, "--json")
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    assert [damage["file"] for damage in found["damages"]] == [str(file)]
+    result = run("live", "verify", place)
+    assert result.exit_code == 1
+    assert "1 damaged: restore them from a copy." in result.stdout
+    assert file.name in result.stdout

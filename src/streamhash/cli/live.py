@@ -58,6 +58,10 @@ def create(
         bool, Option(help="Keep what was learned from items that are deleted.")
     ] = False,
     sample: Annotated[int, Option(metavar="N", help="Size of the sample for the gain.")] = 1000,
+    durability: Annotated[
+        str,
+        Option(metavar="HOW", help="Survive a power cut (synced), or crashes only (process)."),
+    ] = "synced",
     backend: Annotated[
         str | None,
         Option(metavar="ADDRESS", help="Search codes in Milvus: milvus://host:port/name."),
@@ -76,6 +80,7 @@ def create(
         forget_deleted=not keep_learned,
         reservoir_size=sample,
         random_state=seed,
+        durability=durability,
         backend=backend,
     ).close()
     typer.echo(
@@ -409,6 +414,32 @@ def history(collection: Address, as_json: options.Json = False) -> None:
         rows.append(row)
     numbers = ("labelled items", "gain", "bits changed", "took")
     console.print_table(("when", "what", *numbers), rows, numbers=numbers)
+
+
+@app.command()
+def verify(collection: Address, as_json: options.Json = False) -> None:
+    """Read every file and compare it with its checksum.
+
+    Exits with 1 if anything is damaged. Others may read and write meanwhile.
+    """
+    from streamhash.live import verify as verify_files
+
+    found = verify_files(collection)
+    damages = [damage._asdict() for damage in found.damages]
+    if as_json:
+        console.print_json({**found._asdict(), "damages": damages})
+    else:
+        for damage in found.damages:
+            typer.echo(f"{damage.file}: {damage.problem}")
+        without = (
+            f", {found.without_checksum:,} without a checksum" if found.without_checksum else ""
+        )
+        wrong = (
+            f"{len(damages):,} damaged: restore them from a copy" if damages else "all are whole"
+        )
+        typer.echo(f"{found.files:,} files, {found.bytes / 1e6:,.1f} MB{without}: {wrong}.")
+    if damages:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -14,6 +14,11 @@ from .load import (
     add_from as add_from,
     label_from as label_from,
 )
+from .verify import (
+    Damage as Damage,
+    Verified as Verified,
+    verify as verify,
+)
 from .view import (
     Answer as Answer,
     Listing as Listing,

@@ -39,13 +39,17 @@ class Sum(NamedTuple):
     crc: int
 
 
-def checksum(path: Path) -> Sum:
-    """Return size and checksum of a file as it is now."""
-    size = crc = 0
-    with path.open("rb") as file:
-        while piece := file.read(PIECE):
-            size, crc = size + len(piece), zlib.crc32(piece, crc)
-    return Sum(size, crc)
+def checksum(path: Path) -> tuple[Sum, bool]:
+    """Return size and checksum of a file as it is now, and whether it has its end."""
+    size, crc, end = 0, 0, b""
+    # Few calls, as after each of them another thread may go first.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    try:
+        while piece := os.read(handle, PIECE):
+            size, crc, end = size + len(piece), zlib.crc32(piece, crc), (end + piece)[-8:]
+    finally:
+        os.close(handle)
+    return Sum(size, crc), size > 0 and end.endswith(ENDS.get(path.suffix, b""))
 
 
 def ends_whole(path: Path) -> bool:
@@ -193,7 +197,7 @@ class Checksums:
                 return f"has {found:,} bytes instead of {wanted:,}"
             if known is None:
                 return None if ends_whole(path) else "is not whole"
-            if (up_to is None or found <= up_to) and checksum(path) != known:
+            if (up_to is None or found <= up_to) and checksum(path)[0] != known:
                 return "is damaged: its checksum is not the one that it was written with"
         except FileNotFoundError:
             return "is missing"

@@ -19,6 +19,7 @@ from streamhash.live.arrow import Batch, Keys, code_columns
 from streamhash.live.journal import Journal, Model
 from streamhash.live.learner import Learner, Lesson, Progress
 from streamhash.live.refresh import Refresher
+from streamhash.live.store import DURABILITY
 from streamhash.live.view import Answer, Listing, View
 from streamhash.parameters import Choice, Whole, check_parameters
 from streamhash.records import History as History, Item as Item
@@ -54,7 +55,8 @@ class Collection:
     made the codes of all items, and makes those of queries. ``refresh`` encodes all items with the
     learner and makes it the serving model, in one step that searches never see the middle of.
 
-    What a call has stored when it returns is there after a crash. One process may write at a time,
+    What a call has stored when it returns is there after a crash or a power cut (see
+    ``durability`` of ``create``). One process may write at a time,
     any number may read; any threads may share one object.
 
     Make one with ``create``, come back with ``open``, and ``close`` it or use ``with``.
@@ -110,6 +112,7 @@ class Collection:
         forget_deleted: bool = True,
         reservoir_size: int = 1000,
         random_state: int | None = None,
+        durability: str = "synced",
         background: bool = False,
         storage_options: dict[str, str] | None = None,
         backend: str | None = None,
@@ -137,6 +140,9 @@ class Collection:
             Items in the sample that labelled items ask, to measure the gain.
         random_state : int or None
             Seed of the sample.
+        durability : "synced" or "process"
+            What a call has stored when it returns is there after a power cut, or, a little faster,
+            after the end of the process only; in an object store the two are the same.
         background : bool
             Refresh in a thread of its own, so that ``add`` need not wait for it.
         storage_options : dict
@@ -155,8 +161,12 @@ class Collection:
             )
         check_parameters(
             place,
-            {"vectors": vectors, "forget_deleted": forget_deleted},
-            {"vectors": Choice("float32", "float16"), "forget_deleted": Choice(True, False)},
+            {"vectors": vectors, "forget_deleted": forget_deleted, "durability": durability},
+            {
+                "vectors": Choice("float32", "float16"),
+                "forget_deleted": Choice(True, False),
+                "durability": Choice(*DURABILITY),
+            },
         )
         policy = RefreshPolicy.parse(refresh, place=place)
         hasher.check_parameters()
@@ -166,6 +176,7 @@ class Collection:
             "vectors": vectors,
             "refresh": str(policy),
             "forget_deleted": forget_deleted,
+            "durability": durability,
         }
         if backend is not None:
             from streamhash.live.backends.milvus import Server

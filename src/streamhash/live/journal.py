@@ -41,7 +41,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -177,7 +177,9 @@ class Journal:
             ) from error
         self._hold(read_only=False)
         try:
-            if self.store.has_lost("learner") or self.store.find("learner") is not None:
+            self.store.read_sums()
+            there = (self.store.find(name) is not None for name in ("learner", "items"))
+            if any(there) or self.store.has_lost("learner"):
                 raise InputError(
                     f"{self.address}: there is a collection already; open it, or choose another "
                     "path."
@@ -196,7 +198,7 @@ class Journal:
     def open(self, *, read_only: bool) -> None:
         """Find the datasets, and take the lock of the writer or a lease of readers."""
         if self.folder is not None and not self.folder.is_dir():
-            raise self._nothing_here()
+            raise self.nothing_here()
         self._hold(read_only=read_only)
         try:
             self._check()
@@ -210,12 +212,13 @@ class Journal:
         store.check(NAMES)
         missing = [name for name in NAMES if store.find(name) is None]
         if "learner" in missing and "items" in missing and not store.has_lost("learner"):
-            raise self._nothing_here()  # or one whose making was interrupted
+            raise self.nothing_here()  # or one whose making was interrupted
         for name in missing:
             if name not in OPTIONAL or store.has_lost(name):
                 raise FileError(f"{store.uri(name)}: is missing; {WAY_BACK}")
 
-    def _nothing_here(self) -> FileError:
+    def nothing_here(self) -> FileError:
+        """Return the error of a place without a collection."""
         return FileError(
             f"{self.address}: there is no collection here; make one with Collection.create or "
             "`streamhash live create`."
@@ -293,8 +296,10 @@ class Journal:
                 )
             if self.is_stale:
                 self.reload()
-            self.store.sum_all(NAMES)
             try:
+                if self._latest != self._versions:
+                    raise self.store.in_use()
+                self.store.sum_all(NAMES)
                 yield
             except InUseError:
                 self.read_only = self.is_stale = True  # from here on a reader like others
@@ -311,8 +316,6 @@ class Journal:
         """
         with uninterrupted():
             before = self._versions
-            if self._latest != before:
-                raise self.store.in_use()
             try:
                 if twin is not None or self._learner_behind:
                     self._learner_behind = True
@@ -321,9 +324,12 @@ class Journal:
                 yield
                 if twin is not None:
                     learner.become(twin)
-            except BaseException:
+            except BaseException as error:
                 if self._versions != before:
                     self.is_stale = True  # it was stored, and the failure came after
+                elif isinstance(error, InUseError):
+                    with suppress(FileError, InUseError):  # the other's change would make it fit
+                        self.settle()
                 raise
             self._learner_behind = False
             if learner.state != self._state:

@@ -78,6 +78,7 @@ class Store:
         self.durability = "synced"
         self.is_writer = self.is_unsure = False
         self._open: dict[str, lance.LanceDataset] = {}
+        self._old_names: set[str] = set()  # datasets whose manifests have the names of old Lance
         self._sums = None if self.folder is None else Checksums(self.folder)
         self._unsynced: dict[Path, bool] = {}  # files, and folders: these are True
         self._unacknowledged: list[tuple[str, int, dict[str, Sum]]] = []
@@ -153,6 +154,8 @@ class Store:
             except (FileNotFoundError, NotADirectoryError):
                 return []
         numbers = [int(each) for each in names if each.isdecimal()]
+        if any(number < LAST // 2 for number in numbers):
+            self._old_names.add(name)
         return sorted((LAST - n if n > LAST // 2 else n for n in numbers), reverse=True)
 
     def read(self, name: str, *, version: int | None = None, **options: Any) -> "pa.Table":
@@ -176,7 +179,7 @@ class Store:
                 raise
             broken = True
         if broken and self._sums is not None:
-            self._settle(name)
+            self.check([name])
 
     # ------------------------------------------------------------------- what is there, and whole
 
@@ -185,8 +188,16 @@ class Store:
 
         At a bounded cost: the sizes of all files, the content of small ones, manifests thus.
         """
-        for name in names if self._sums is not None else ():
-            self._settle(name)
+        if self._sums is not None:
+            self.read_sums()
+            for name in names:
+                self._settle(name)
+
+    def read_sums(self) -> None:
+        """Read what was acknowledged."""
+        if self._sums is not None:
+            with self._naming(self._sums.path):
+                self._sums.read()
 
     def has_lost(self, name: str) -> bool:
         """Tell whether a dataset is gone that was there."""
@@ -200,8 +211,6 @@ class Store:
         """Find the newest version that counts; the writer moves broken ones out of the way."""
         assert self.folder is not None
         assert self._sums is not None
-        with self._naming(self._sums.path):
-            self._sums.read()
         self._open.pop(name, None)
         self._unacknowledged = [each for each in self._unacknowledged if each[0] != name]
         acknowledged, there = self._sums.acknowledged(name), self.versions(name)
@@ -271,8 +280,7 @@ class Store:
     def _manifest(self, name: str, version: int) -> Path:
         assert self.folder is not None
         folder = self.folder / f"{name}.lance" / "_versions"
-        now, before = folder / f"{LAST - version}{MANIFEST}", folder / f"{version}{MANIFEST}"
-        return before if before.exists() and not now.exists() else now
+        return folder / f"{version if name in self._old_names else LAST - version}{MANIFEST}"
 
     def are_whole(self, name: str, files: Iterable[File]) -> bool:
         """Tell whether files have the size that they should have."""
@@ -454,8 +462,8 @@ class Store:
         sums = {file.name: self._summed(name, file) for file in new}
         if not is_prepared:
             self._sync()
-        if before and self.latest(name) != before:
-            raise self.in_use()
+        if callable(operation) and self.latest(name) != before:
+            raise self.in_use()  # which Lance itself would put on top of some
         try:
             with self.translate_errors(name):
                 self._open[name] = self._committed(name, operation, before)
@@ -498,8 +506,8 @@ class Store:
             return Sum(0, 0)
         path = self.folder / f"{name}.lance" / file.name
         with self._naming(path):
-            found = checksum(path)
-            whole = ends_whole(path) and file.size in (None, found.size)
+            found, has_end = checksum(path)
+            whole = has_end and file.size in (None, found.size)
         if not whole:
             wanted = "" if file.size is None else f" of {file.size:,}"
             raise FileError(

@@ -1,0 +1,433 @@
+"""A collection on a disk that fails, loses its power or is damaged: what is lost?
+
+    python -m faults.durable writes          every call to the disk fails, one after another
+    python -m faults.durable cuts --n 200    the power is cut at random moments
+    python -m faults.durable damage --n 3000 bits flip, files are cut short or vanish
+
+Each prints one JSON line of what was tried and what was lost, and ends with 1 if anything was.
+Run it in `tests`, and in a process of its own: a disk that fails stays for good.
+"""
+
+import argparse
+import collections
+import contextlib
+import json
+import logging
+import random
+import shutil
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+import numpy as np
+
+from faults.disk import ALL, Disk, Replay, read_log
+from streamhash import SDOH, FileError, InputError
+from streamhash.live import Collection, journal, store, verify
+
+WIDTH, CLASSES = 8, 3
+
+
+def rows(ids, version=0):
+    ids = np.asarray(ids)
+    noise = np.sin((ids[:, None] * 31.0 + version * 7.0) * np.arange(1, WIDTH + 1) * 0.737)
+    return (noise + 2 * np.eye(CLASSES, WIDTH)[ids % CLASSES]).astype(np.float32)
+
+
+def hasher():
+    return SDOH(16, batch_size=10, n_features=32, memory=40, random_state=0)
+
+
+def make(path):
+    """A collection that has lived a little."""
+    with Collection.create(path, hasher(), refresh="manual", random_state=0) as c:
+        for start in range(0, 60, 20):
+            ids = range(start, start + 20)
+            c.add(ids, rows(ids), [i % CLASSES for i in ids], metadata=[{"n": i} for i in ids])
+        c.label([3], [1])
+        c.delete([7])
+        c.refresh()
+
+
+class Step:
+    """One call, and what is there after it if it has come to pass."""
+
+    def __init__(self, name, call, effect=lambda there: there):
+        self.name, self.call, self.effect = name, call, effect
+
+
+def add(ids, version=0, *, labelled=True):
+    labels = [i % CLASSES if labelled else None for i in ids]
+    vectors = rows(ids, version)
+
+    def call(c):
+        c.add([*ids], vectors, labels, existing="replace")
+
+    def effect(there):
+        new = {
+            i: (row.tobytes(), label) for i, row, label in zip(ids, vectors, labels, strict=True)
+        }
+        return {**there, **new}
+
+    return Step("replace" if version else "add", call, effect)
+
+
+def label(ids, value):
+    def effect(there):
+        return {**there, **{i: (there[i][0], value) for i in ids if i in there}}
+
+    return Step("label", lambda c: c.label([*ids], [value] * len(ids)), effect)
+
+
+def delete(ids):
+    def effect(there):
+        return {i: item for i, item in there.items() if i not in ids}
+
+    return Step("delete", lambda c: c.delete([*ids]), effect)
+
+
+STEPS = [
+    add([100]),
+    add([101, 102, 103], labelled=False),
+    label([101, 4], 2),
+    add([5], 1),
+    delete([8, 102]),
+    add(range(110, 135)),
+    Step("refresh", lambda c: c.refresh()),
+    add([104], labelled=False),
+    label([104], 0),
+    add([140]),
+    delete([110]),
+    add([5, 6], 2),
+]
+
+
+def state(c):
+    """All that a collection holds."""
+    items = c.get(c.ids)
+    codes = np.array([item.code for item in items])
+    vectors = np.array([item.vector for item in items])
+    if c.model_number:
+        assert np.array_equal(codes, c.model().transform(vectors)), "codes of another model"
+    return {item.id: (item.vector.tobytes(), item.label) for item in items}
+
+
+def learned(c):
+    return c._learner.hasher_.to_bytes()
+
+
+@contextlib.contextmanager
+def place():
+    """A folder, and tidying after every few changes."""
+    journal.TIDY_AFTER = 5
+    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None  # quick, and it is no real disk
+    with tempfile.TemporaryDirectory(prefix="streamhash-faults-", dir=memory) as folder:
+        yield Path(folder)
+
+
+class LostError(Exception):
+    pass
+
+
+def expect(holds, otherwise):
+    if not holds:
+        raise LostError(otherwise)
+
+
+def check_goes_on(path, wanted=None):
+    """The collection opens, is whole, and takes changes."""
+    with Collection.open(path) as c:
+        there = state(c)
+        if wanted is not None:
+            expect(there in wanted, f"{len(there)} items that are not what was stored")
+        c.add([999], rows([999]), [0], existing="replace")
+        after = state(c)
+        expect(999 in after, "the last item is missing")
+    with Collection.open(path, read_only=True) as c:
+        expect(state(c) == after, "a reader sees other items")
+    damages = verify(path).damages
+    expect(not damages, f"verify: {damages}")
+    return there
+
+
+# ------------------------------------------------------------------------------ calls that fail
+
+
+class Failing:
+    """A collection before each step, so that calls of this step, or of opening, can be failed."""
+
+    def __init__(self, disk, folder):
+        self.disk, self.path = disk, folder / "items"
+        self.bases = [folder / "base"]
+        make(self.bases[0])
+        with Collection.open(self.bases[0]) as c:
+            self.there = [state(c)]
+        for number, step in enumerate(STEPS):
+            base = folder / f"base-{number}"
+            shutil.copytree(self.bases[-1], base)
+            with Collection.open(base) as c:
+                step.call(c)
+                self.there.append(state(c))
+            self.bases.append(base)
+        disk.watch(self.path)
+
+    def fail(self, number, kinds, at, error, *, lasting, opening):
+        """Fail a call of a step; return whether it came to that, and if there was an error."""
+        disk, path, step = self.disk, self.path, STEPS[number]
+        shutil.rmtree(path, ignore_errors=True)
+        shutil.copytree(self.bases[number], path)
+        possible, told, c = [self.there[number]], 0, None
+        if not opening:
+            c = Collection.open(path)
+        disk.fail(kinds, at, error, lasting=lasting)
+        try:
+            if opening:
+                c = Collection.open(path)
+            else:
+                possible.append(step.effect(possible[0]))
+                step.call(c)
+                possible = possible[1:]
+        except FileError:
+            told = 1
+        if lasting and c is not None:
+            with contextlib.suppress(FileError):
+                c.add([600], rows([600]), existing="replace")
+                possible = [effect_of_600(there) for there in possible]
+        came = disk.counted >= at
+        disk.work()
+        if c is None:
+            with Collection.open(path) as c:
+                expect(state(c) in possible, "other items after opening failed")
+            return came, told
+        if lasting:
+            possible += [effect_of_600(there) for there in possible]
+        # The process goes on, with what is stored.
+        c.add([500], rows([500]), [1])
+        now, known = state(c), learned(c)
+        item = (rows([500])[0].tobytes(), 1)
+        expect(now in [{**there, 500: item} for there in possible], "memory is not what was stored")
+        with contextlib.suppress(FileError):  # of a refresh by itself
+            c.close()
+        with Collection.open(path) as c:
+            expect(state(c) == now, "other items after opening again")
+            expect(learned(c) == known, "another learner after opening again")
+        damages = verify(path).damages
+        expect(not damages, f"verify: {damages}")
+        return came, told
+
+
+def effect_of_600(there):
+    return {**there, 600: (rows([600])[0].tobytes(), None)}
+
+
+MODES = [
+    ("EIO once", ALL, "EIO", False),
+    ("ENOSPC once", "wsnlomt", "ENOSPC", False),
+    ("EIO lasting", ALL, "EIO", True),
+    ("ENOSPC lasting", "wsnlomt", "ENOSPC", True),
+]
+
+
+def run_writes(every, first, modes):
+    tried, told, lost = collections.Counter(), collections.Counter(), []
+    with place() as folder:
+        failing = Failing(Disk(), folder)
+        for name, kinds, error, lasting in MODES[:modes]:
+            total = first
+            for number in range(-1, len(STEPS)):
+                at, came = 1 + -total % every, True
+                while True:
+                    try:
+                        came, was_told = failing.fail(
+                            max(number, 0), kinds, at, error, lasting=lasting, opening=number < 0
+                        )
+                        if not came:
+                            break
+                        told[name] += was_told
+                    except BaseException as problem:
+                        failing.disk.work()
+                        if isinstance(problem, KeyboardInterrupt):
+                            raise
+                        what = "opening" if number < 0 else STEPS[number].name
+                        lost.append(f"{name} at {at} of {what} ({number}): {problem!r}"[:400])
+                        if len(lost) <= 5:
+                            traceback.print_exc()
+                    tried[name] += 1
+                    at += every
+                total += at
+    return {"fault": "failed calls", "tried": dict(tried), "told": dict(told), "lost": lost}
+
+
+# ----------------------------------------------------------------------------------- power cuts
+
+
+def record(folder):
+    """Go through the steps on a watched disk; return what was there after each, and the log."""
+    disk, base, path = Disk(), folder / "base", folder / "items"
+    make(base)
+    shutil.copytree(base, path)
+    disk.watch(path)
+    disk.log(folder / "log")
+    states = []
+    with Collection.open(path) as c:
+        states.append((state(c), learned(c)))
+        for number, step in enumerate(STEPS * 3, 1):
+            with contextlib.suppress(InputError):
+                step.call(c)
+            states.append((state(c), learned(c)))
+            disk.mark(number)
+    disk.watch("")
+    return states, [*read_log(folder / "log")]
+
+
+def run_cuts(n, seed):
+    lost, seen, choose = [], collections.Counter(), random.Random(seed)
+    with place() as folder:
+        states, log = record(folder)
+        moments = sorted(choose.randrange(len(log) + 1) for _ in range(n))
+        replay, at, done = Replay(folder / "items", folder / "base"), 0, 0
+        for number, moment in enumerate(moments):
+            while at < moment:
+                if log[at][0] == "k":
+                    done = log[at][1]
+                else:
+                    replay.apply(log[at])
+                at += 1
+            path = folder / f"cut-{number}"
+            replay.build(path, seed * 1_000_000 + number)
+            allowed = states[done : done + 2]
+            try:
+                with Collection.open(path, read_only=True) as c:
+                    expect(state(c) in [there for there, _ in allowed], "a reader sees other items")
+                with Collection.open(path) as c:
+                    expect((state(c), learned(c)) in allowed, "items or learner are others")
+                check_goes_on(path, [there for there, _ in allowed])
+            except BaseException as problem:
+                if isinstance(problem, KeyboardInterrupt):
+                    raise
+                lost.append(f"cut {number} after call {moment}, step {done}: {problem!r}"[:400])
+                if len(lost) <= 5:
+                    traceback.print_exc()
+            seen[STEPS[done % len(STEPS)].name] += 1
+            shutil.rmtree(path)
+    syncs = sum(entry[0] == "s" for entry in log)
+    return {
+        "fault": "power cuts",
+        "tried": n,
+        "calls": len(log),
+        "syncs": syncs,
+        "during": dict(seen),
+        "lost": lost,
+    }
+
+
+# --------------------------------------------------------------------------------------- damage
+
+
+def damage_one(path, choose):
+    """Damage one file; return what was done."""
+    files = sorted(each for each in path.rglob("*") if each.is_file() and each.stat().st_size)
+    file = choose.choice(files)
+    content, kind = (
+        bytearray(file.read_bytes()),
+        choose.choices(["flip", "cut", "remove"], [8, 1, 1])[0],
+    )
+    if kind == "flip":
+        bit = choose.randrange(8 * len(content))
+        content[bit // 8] ^= 1 << bit % 8
+        file.write_bytes(content)
+    elif kind == "cut":
+        file.write_bytes(content[: choose.randrange(len(content))])
+    else:
+        file.unlink()
+    return kind, file.relative_to(path).as_posix()
+
+
+def run_damage(n, seed, small):
+    """With ``small``, opening reads few files, as where files are large."""
+    choose, found, lost = random.Random(seed), collections.Counter(), []
+    if not small:
+        store.SMALL_FILE = 0
+    with place() as folder:
+        base, path = folder / "base", folder / "items"
+        make(base)
+        with Collection.open(base) as c:
+            for step in STEPS[:6]:
+                step.call(c)
+            wanted, known = state(c), learned(c)
+        for number in range(n):
+            shutil.rmtree(path, ignore_errors=True)
+            shutil.copytree(base, path)
+            kind, file = damage_one(path, choose)
+            if number % 50 == 49:  # a whole dataset
+                file = choose.choice(journal.NAMES) + ".lance"
+                kind = "remove"
+                shutil.rmtree(path / file)
+            try:
+                reported = [each.file for each in verify(path).damages]
+            except FileError as error:
+                reported = [str(error)]
+            except BaseException as problem:  # noqa: BLE001
+                lost.append(f"{kind} {file}: verify: {problem!r}"[:400])
+                continue
+            named = any(file in each for each in reported)
+            try:
+                with Collection.open(path) as c:
+                    same = state(c) == wanted and learned(c) == known
+                    c.add([700], rows([700]), [1])
+                    c.refresh()
+                outcome = "harmless" if same else "other items"
+            except FileError as error:
+                outcome = "told when opened or used"
+                if not reported:
+                    lost.append(f"{kind} {file}: {error}, and verify says nothing")
+                if path.name not in str(error):
+                    lost.append(f"{kind} {file}: the error names no file: {error}")
+            except BaseException as problem:
+                if isinstance(problem, KeyboardInterrupt):
+                    raise
+                outcome = "raw error"
+                lost.append(f"{kind} {file}: {problem!r}"[:400])
+                if len(lost) <= 5:
+                    traceback.print_exc()
+            if outcome == "other items":
+                if named:
+                    outcome = "told by verify"
+                else:
+                    lost.append(f"{kind} {file}: other items, and verify says {reported}")
+            elif outcome == "harmless" and named:
+                outcome = "harmless, told by verify"
+            found[outcome] += 1
+    return {
+        "fault": "damage",
+        "small_files_read": small,
+        "tried": n,
+        "found": dict(found),
+        "lost": lost,
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["writes", "cuts", "damage"])
+    parser.add_argument("--step", type=int, default=1, help="try every so-manieth call")
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--modes", type=int, default=len(MODES))
+    parser.add_argument("--n", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--large", action="store_true", help="files count as large ones")
+    arguments = parser.parse_args()
+    logging.disable(logging.WARNING)
+    if arguments.what == "writes":
+        row = run_writes(arguments.step, arguments.first, arguments.modes)
+    elif arguments.what == "cuts":
+        row = run_cuts(arguments.n, arguments.seed)
+    else:
+        row = run_damage(arguments.n, arguments.seed, not arguments.large)
+    sys.stdout.write(json.dumps(row) + "\n")
+    sys.exit(1 if row["lost"] else 0)
+
+
+if __name__ == "__main__":
+    main()
