@@ -71,6 +71,7 @@ static int opened;
 static int log_file = -1;
 static char kinds[64];      /* letters of the calls that count: o r w s n l u m t */
 static long counted, fail_at;
+static long tally[128];     /* all calls below the folder, by their letters */
 static int fail_with, lasting;
 static volatile int busy;
 
@@ -84,6 +85,7 @@ void disk_fail(const char *which, long at, int error, int keeps_failing) {
     counted = 0, fail_at = at, fail_with = error, lasting = keeps_failing;
 }
 long disk_counted(void) { return counted; }
+long disk_tally(int kind) { return tally[kind]; }
 void disk_log(int file) { log_file = file; }
 
 static int is_below(const char *path) {
@@ -108,6 +110,7 @@ void disk_mark(int number) {
 
 /* Whether this call fails, being of a kind that counts. */
 static int fails(char kind) {
+    tally[(int)kind]++;
     if (!fail_with || !strchr(kinds, kind)) return 0;
     counted++;
     return counted == fail_at || (lasting && counted > fail_at);

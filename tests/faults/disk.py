@@ -15,6 +15,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("disk.c")
@@ -57,6 +58,7 @@ class Disk:
             made.replace(library)
         self._library = ctypes.CDLL(str(library))
         self._library.disk_counted.restype = ctypes.c_long
+        self._library.disk_tally.restype = ctypes.c_long
         error = self._library.disk_start()
         if error:
             raise OSError(error, os.strerror(error))
@@ -69,9 +71,9 @@ class Disk:
         code = ERRORS[error]
         self._library.disk_fail(kinds.encode(), ctypes.c_long(at), code, int(lasting))
 
-    def count(self, kinds=ALL):
-        """Count the calls of these kinds from now on."""
-        self.fail(kinds, 1 << 40)
+    def tally(self):
+        """How many calls there were of each kind."""
+        return Counter({kind: self._library.disk_tally(ord(kind)) for kind in ALL})
 
     @property
     def counted(self):

@@ -159,18 +159,28 @@ class Failing:
 
     def __init__(self, disk, folder):
         self.disk, self.path = disk, folder / "items"
-        self.bases = [folder / "base"]
+        self.bases, self.there, self.calls = [folder / "base"], [], []
         make(self.bases[0])
-        with Collection.open(self.bases[0]) as c:
-            self.there = [state(c)]
-        for number, step in enumerate(STEPS):
+        for number in range(-1, len(STEPS)):
             base = folder / f"base-{number}"
             shutil.copytree(self.bases[-1], base)
+            disk.watch(base)
+            before = disk.tally()
             with Collection.open(base) as c:
-                step.call(c)
+                if number >= 0:
+                    before = disk.tally()
+                    STEPS[number].call(c)
+                self.calls.append(disk.tally() - before)
                 self.there.append(state(c))
-            self.bases.append(base)
+            disk.watch("")
+            self.bases += [base] if number >= 0 else []
         disk.watch(self.path)
+
+    def places(self, kinds):
+        """Every call of these kinds: the step, -1 for opening, and which of its calls."""
+        for number, calls in enumerate(self.calls, -1):
+            for at in range(1, 1 + sum(calls[kind] for kind in kinds)):
+                yield number, at
 
     def fail(self, number, kinds, at, error, *, lasting, opening):
         """Fail a call of a step; return whether it came to that, and if there was an error."""
@@ -229,33 +239,34 @@ MODES = [
 ]
 
 
-def run_writes(every, first, modes):
+def run_writes(every, sample, seed):
+    """Try every so-manieth call in each way, or a sample of all of them."""
     tried, told, lost = collections.Counter(), collections.Counter(), []
     with place() as folder:
         failing = Failing(Disk(), folder)
-        for name, kinds, error, lasting in MODES[:modes]:
-            total = first
-            for number in range(-1, len(STEPS)):
-                at, came = 1 + -total % every, True
-                while True:
-                    try:
-                        came, was_told = failing.fail(
-                            max(number, 0), kinds, at, error, lasting=lasting, opening=number < 0
-                        )
-                        if not came:
-                            break
-                        told[name] += was_told
-                    except BaseException as problem:
-                        failing.disk.work()
-                        if isinstance(problem, KeyboardInterrupt):
-                            raise
-                        what = "opening" if number < 0 else STEPS[number].name
-                        lost.append(f"{name} at {at} of {what} ({number}): {problem!r}"[:400])
-                        if len(lost) <= 5:
-                            traceback.print_exc()
-                    tried[name] += 1
-                    at += every
-                total += at
+        runs = [
+            (mode, number, at)
+            for mode in MODES
+            for number, at in [*failing.places(mode[1])][seed % every :: every]
+        ]
+        if sample is not None:
+            runs = random.Random(seed).sample(runs, sample)
+        for (name, kinds, error, lasting), number, at in runs:
+            try:
+                came, was_told = failing.fail(
+                    max(number, 0), kinds, at, error, lasting=lasting, opening=number < 0
+                )
+                tried[name] += came
+                told[name] += was_told
+            except BaseException as problem:
+                failing.disk.work()
+                if isinstance(problem, KeyboardInterrupt):
+                    raise
+                tried[name] += 1
+                what = "opening" if number < 0 else STEPS[number].name
+                lost.append(f"{name} at {at} of {what} ({number}): {problem!r}"[:400])
+                if len(lost) <= 5:
+                    traceback.print_exc()
     return {"fault": "failed calls", "tried": dict(tried), "told": dict(told), "lost": lost}
 
 
@@ -412,15 +423,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["writes", "cuts", "damage"])
     parser.add_argument("--step", type=int, default=1, help="try every so-manieth call")
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--modes", type=int, default=len(MODES))
+    parser.add_argument("--sample", type=int, help="try so many calls, by chance")
     parser.add_argument("--n", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--large", action="store_true", help="files count as large ones")
     arguments = parser.parse_args()
     logging.disable(logging.WARNING)
     if arguments.what == "writes":
-        row = run_writes(arguments.step, arguments.first, arguments.modes)
+        row = run_writes(arguments.step, arguments.sample, arguments.seed)
     elif arguments.what == "cuts":
         row = run_cuts(arguments.n, arguments.seed)
     else:

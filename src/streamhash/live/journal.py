@@ -35,10 +35,12 @@ synced just before the change that makes them count. A row has a checksum of its
 power cut it may be there without its content.
 """
 
+import io
 import json
 import logging
 import threading
 import time
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -569,6 +571,8 @@ class Journal:
                 self.store.advance("state")
                 row = self._row("state", None)
             content: bytes = row["content"]
+            with self.store.reading("state"):
+                _check_archive(content)
             return content
 
     def _row(self, name: str, version: int | None) -> dict[str, Any]:
@@ -657,6 +661,7 @@ class Journal:
             )
         row = table.to_pylist()[0]
         with self.store.reading("models"):
+            _check_archive(row["content"])
             return Model(number, row["content"], json.loads(row["facts"]))
 
     def models(self) -> list[tuple[int, dict[str, Any]]]:
@@ -882,6 +887,17 @@ def absent(keys: Keys, others: Keys) -> Keys:
     if np.array_equal(keys, others[: len(keys)]):
         return keys[:0]
     return np.setdiff1d(keys, others, assume_unique=True)
+
+
+def _check_archive(content: bytes) -> None:
+    """Refuse a stored model whose parts have not the checksums that it has of them."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            damaged = archive.testzip()
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        raise ValueError(str(error)) from error
+    if damaged is not None:
+        raise ValueError(f"{damaged} is damaged")
 
 
 def _sum_of(row: dict[str, Any]) -> int:

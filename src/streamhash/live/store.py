@@ -167,13 +167,13 @@ class Store:
 
     def advance(self, name: str) -> None:
         """Turn to the latest version that counts."""
-        found = self.find(name)
-        if found is None or (self.latest(name) == found.version and not self.is_unsure):
+        found, latest = self.find(name), self.latest(name)
+        if found is None or (latest == found.version and not self.is_unsure):
             return
         try:
             with self.reading(name):
                 found.checkout_latest()  # type: ignore[no-untyped-call]
-            broken = self.is_unsure
+            broken = self.is_unsure or found.version < latest  # of zeros Lance reads version 0
         except FileError:
             if self._sums is None:
                 raise
