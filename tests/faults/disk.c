@@ -3,7 +3,7 @@
  *
  * A seccomp filter makes such calls a signal (SIGSYS); its handler lets a call pass (with a mark in
  * an argument that the kernel does not look at, which the filter knows), fails it, or writes it to
- * a log. Loaded with LD_PRELOAD; tests/faults/disk.py steers it with the disk_* functions.
+ * a log. Loaded with LD_PRELOAD; tests/faulty_disk.py steers it with the disk_* functions.
  */
 #define _GNU_SOURCE
 #include <errno.h>

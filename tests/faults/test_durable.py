@@ -1,7 +1,7 @@
 """Failed calls to the disk, power cuts, damage and second writers: nothing acknowledged is lost.
 
-The harness is ``durable.py``; here are short runs of it, and what it cannot see. The long runs are
-those of ``benchmarks/faults.py``.
+The harness is ``tests/durability.py``; here are short runs of it, and what it cannot see. The long
+runs are those of ``benchmarks/fault_durable.py``.
 """
 
 import json
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from faults import disk
+import faulty_disk
 from streamhash import SDOH, FileError, InputError, InUseError
 from streamhash.live import Collection, store, verify
 
@@ -26,15 +26,15 @@ X = (3 * np.eye(3, 8)[Y] + random.standard_normal((200, 8))).astype(np.float32)
 
 def run(*arguments):
     """Run the harness in a process of its own; return what it says."""
-    command = [sys.executable, "-m", "faults.durable", *map(str, arguments)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=HERE.parent)
+    command = [sys.executable, HERE.parent / "durability.py", *map(str, arguments)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert ended.stdout, ended.stderr
     row = json.loads(ended.stdout.splitlines()[-1])
     assert row["lost"] == [], ended.stderr
     return row
 
 
-watched = pytest.mark.skipif(disk.why_not() is not None, reason=str(disk.why_not()))
+watched = pytest.mark.skipif(faulty_disk.why_not() is not None, reason=str(faulty_disk.why_not()))
 
 
 @pytest.mark.slow

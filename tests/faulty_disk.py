@@ -1,8 +1,8 @@
 """A disk that fails when it is told to, is watched, and loses its power at any moment.
 
-``Disk`` steers ``disk.c`` in this process, which from then on cannot do without it. ``Replay`` goes
-through a log of it and builds what a power cut may leave, at the worst: of files and folders only
-what was synced is sure; all else is there, or not, or in parts, by chance.
+``Disk`` steers ``faults/disk.c`` in this process, which from then on cannot do without it.
+``Replay`` goes through a log of it and builds what a power cut may leave, at the worst: of files
+and folders only what was synced is sure; all else is there, or not, or in parts, by chance.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-SOURCE = Path(__file__).with_name("disk.c")
+SOURCE = Path(__file__).parent / "faults" / "disk.c"
 ENTRY = struct.Struct("iiiiiq") if struct.calcsize("iiiiiq") == 32 else struct.Struct("iiiii4xq")
 PAGE = 4096
 ERRORS = {"EIO": errno.EIO, "ENOSPC": errno.ENOSPC}

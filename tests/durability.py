@@ -1,11 +1,11 @@
 """A collection on a disk that fails, loses its power or is damaged: what is lost?
 
-    python -m faults.durable writes          every call to the disk fails, one after another
-    python -m faults.durable cuts --n 200    the power is cut at random moments
-    python -m faults.durable damage --n 3000 bits flip, files are cut short or vanish
+    python tests/durability.py writes          every call to the disk fails, one after another
+    python tests/durability.py cuts --n 200    the power is cut at random moments
+    python tests/durability.py damage --n 3000 bits flip, files are cut short or vanish
 
 Each prints one JSON line of what was tried and what was lost, and ends with 1 if anything was.
-Run it in `tests`, and in a process of its own: a disk that fails stays for good.
+Run it in a process of its own: a disk that fails stays for good.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from faults.disk import ALL, Disk, Replay, read_log
+from faulty_disk import ALL, Disk, Replay, read_log
 from streamhash import SDOH, FileError, InputError
 from streamhash.live import Collection, journal, store, verify
 

@@ -1,0 +1,72 @@
+"""The long runs of disks that fail, power that is cut, files that are damaged, processes killed.
+
+    python benchmarks/fault_durable.py --kills 1000
+
+Each is a run of ``tests/durability.py``, or of the kills of ``benchmarks/faults.py``; its row goes
+to results/faults/durable.jsonl: what was tried, how often, what was lost.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from _machine import describe_machine
+
+ROOT = Path(__file__).parents[1]
+ROWS = ROOT / "results" / "faults" / "durable.jsonl"
+
+
+def keep(row: dict[str, object], seconds: float) -> None:
+    """Add a row, and say it."""
+    row = {**row, "seconds": round(seconds), "machine": describe_machine("pylance")}
+    ROWS.parent.mkdir(parents=True, exist_ok=True)
+    with ROWS.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+    print(json.dumps(row))
+
+
+def run(*words: object) -> bool:
+    """Run the harness; return whether nothing was lost."""
+    start = time.perf_counter()
+    command = [sys.executable, ROOT / "tests" / "durability.py", *words]
+    ended = subprocess.run([*map(str, command)], stdout=subprocess.PIPE, text=True, check=False)
+    row = json.loads(ended.stdout.splitlines()[-1])
+    keep(row, time.perf_counter() - start)
+    return not row["lost"]
+
+
+def kill(times: int) -> bool:
+    """Kill a process that writes, again and again."""
+    start = time.perf_counter()
+    command = [sys.executable, ROOT / "benchmarks" / "faults.py", "--kills", str(times)]
+    ended = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+    lost = [] if ended.returncode == 0 else [(ended.stdout + ended.stderr)[-400:]]
+    keep({"fault": "kills", "tried": times, "lost": lost}, time.perf_counter() - start)
+    return not lost
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cuts", type=int, default=200)
+    parser.add_argument("--damages", type=int, default=1500, help="of small files, and of large")
+    parser.add_argument("--step", type=int, default=1, help="fail every so-manieth call")
+    parser.add_argument("--kills", type=int, default=0)
+    arguments = parser.parse_args()
+    whole = []
+    if arguments.cuts:
+        whole.append(run("cuts", "--n", arguments.cuts))
+    if arguments.damages:
+        whole.append(run("damage", "--n", arguments.damages))
+        whole.append(run("damage", "--n", arguments.damages, "--large", "--seed", 1))
+    if arguments.step:
+        whole.append(run("writes", "--step", arguments.step))
+    if arguments.kills:
+        whole.append(kill(arguments.kills))
+    sys.exit(0 if all(whole) else 1)
+
+
+if __name__ == "__main__":
+    main()
