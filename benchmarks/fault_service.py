@@ -1,206 +1,53 @@
 """Requests that mean no good, against a real service: how long others wait, what memory it takes.
 
-Each of ``SINGLE`` is one request, each of ``CROWDS`` what many connections do. While it goes on, a
-second process asks for /health all the time; the peak of the service's memory, its children's
-included, is read from the system.
+Each of ``SINGLE`` is one request, each of ``FLOODS`` bytes without end on one connection; then come
+answers that nobody reads, and requests made up at random. While it goes on, a second process asks
+for /health all the time; the peak of the service's memory, its children's included, is read from
+the system.
 
     python benchmarks/faults.py service
+    python benchmarks/fault_service.py --before TREE  # what requests cost, beside another version
 """
 
+import argparse
 import json
 import os
-import signal
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamhash import SDOH
-from streamhash.live import Collection
-from streamhash.service.frames import pack_frame
+from _service import (
+    READ,
+    WIDTH,
+    WRITE,
+    Service,
+    Watched,
+    exchange,
+    head,
+    post,
+    serving,
+    watch,
+)
+from fault_requests import attack
+from streamhash import __version__
+from streamhash.lab.run import describe_machine
+from streamhash.service.frames import TYPE as RAW, pack_frame
 
-MAIN = "from streamhash.cli import main; main()"
-READ, WRITE = "read-token-of-the-faults", "write-token-of-the-faults"
-WIDTH = 64
-
-# Asks for /health until its input ends; then tells how often, and the longest wait in seconds.
-WATCH = """
-import select, socket, sys, time
-address, longest, n = ("127.0.0.1", int(sys.argv[1])), 0.0, 0
-connection = None  # at first
-while True:
-    if select.select([sys.stdin], [], [], 0.002)[0]:
-        break
-    start = time.perf_counter()
-    try:
-        connection = connection or socket.create_connection(address, 120)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection.sendall(b"GET /health HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n")
-        answer = b""
-        while not answer.endswith(b"}"):
-            part = connection.recv(4096)
-            if not part:
-                raise OSError
-            answer += part
-    except OSError:
-        print("no answer", flush=True)
-        break
-    longest, n = max(longest, time.perf_counter() - start), n + 1
-    if n == 1:
-        print("started", flush=True)
-print(n, longest, flush=True)
-"""
-
-
-# ------------------------------------------------------------------------------- the service
-
-
-def create(path: Path, n: int) -> None:
-    """Make a collection of ``n`` items that has learned, with metadata."""
-    rng = np.random.default_rng(0)
-    labels = np.arange(n) % 10
-    rows = rng.standard_normal((n, WIDTH)) + 3 * np.eye(10, WIDTH)[labels]
-    with Collection.create(path, _hasher(), refresh="manual") as items:
-        for start in range(0, n, 2000):
-            part = slice(start, min(start + 2000, n))
-            ids, known = range(n)[part], start == 0
-            extra = [{"row": i, "name": f"item {i}"} for i in ids]
-            items.add(ids, rows[part], labels[part] if known else None, metadata=extra)
-
-
-def _hasher() -> SDOH:
-    return SDOH(32, memory=0, features=None, random_state=0)  # which starts fast
-
-
-class Service:
-    """``streamhash serve PATH`` in a process of its own, with both tokens."""
-
-    def __init__(self, path: Path, *options: str) -> None:
-        tokens = {"STREAMHASH_READ_TOKEN": READ, "STREAMHASH_WRITE_TOKEN": WRITE}
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", MAIN, "serve", str(path), "--port", "0", *options],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env={**os.environ, "STREAMHASH_THREADS": "2", **tokens},
-        )
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if " at http" not in line:
-            self.process.kill()
-            raise SystemExit(f"FAILED: the service did not start: {line}")
-        self.port = int(line.split(" at ")[1].split("/ ")[0].rpartition(":")[2])
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.communicate(timeout=60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise
-        return self.process.returncode
-
-    def processes(self) -> list[int]:
-        """The service's process, and those that it has started."""
-        own = self.process.pid
-        children = Path(f"/proc/{own}/task").glob("*/children")
-        return [own, *(int(pid) for each in children for pid in each.read_text().split())]
-
-    def memory(self, name: str = "VmRSS") -> int:
-        """Bytes of memory that the service takes now, or has taken at most (VmHWM)."""
-        total = 0
-        for pid in self.processes():
-            with suppress(OSError):
-                lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-                total += sum(int(line.split()[1]) for line in lines if line.startswith(name)) * 1024
-        return total
-
-    def forget_peak(self) -> None:
-        """Let VmHWM begin anew."""
-        for pid in self.processes():
-            with suppress(OSError):
-                Path(f"/proc/{pid}/clear_refs").write_text("5")
-
-
-class Watched(NamedTuple):
-    """What was seen while something went on."""
-
-    longest: float  # seconds that /health took; infinite if it was not answered
-    asked: int  # how often
-    peak: int  # bytes of memory beyond those before
-    left: int  # bytes of memory that were not given back
-    seconds: float
-    result: Any
-
-
-def watch(service: Service, do: Callable[[], Any], *, at_least: float = 0.0) -> Watched:
-    """Do something to a service while another process asks for /health."""
-    watcher = subprocess.Popen(
-        [sys.executable, "-S", "-c", WATCH, str(service.port)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert watcher.stdout is not None
-    first = watcher.stdout.readline()
-    before = service.memory()
-    service.forget_peak()
-    start = time.perf_counter()
-    try:
-        result = do()
-        seconds = time.perf_counter() - start
-        time.sleep(max(0.1, at_least - seconds))
-    finally:
-        peak = service.memory("VmHWM") - before
-        said = first + watcher.communicate("stop\n", timeout=300)[0]
-    n, longest = said.splitlines()[-1].split()
-    wait = float("inf") if "no answer" in said else float(longest)
-    return Watched(wait, int(n), peak, service.memory() - before, seconds, result)
+RESULTS = Path(__file__).parents[1] / "results" / "faults" / "service.jsonl"
+MB = 2**20
 
 
 # ------------------------------------------------------------------------------ single requests
-
-
-def head(
-    path: str, length: int | None, *, token: str = READ, kind: str = "application/json"
-) -> bytes:
-    size = "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}"
-    return (
-        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
-        f"Content-Type: {kind}\r\nConnection: close\r\n{size}\r\n\r\n"
-    ).encode()
-
-
-def exchange(port: int, content: bytes, *, seconds: float = 300) -> tuple[int, bytes]:
-    """Send bytes as they are; return the status and the content of the answer, 0 for none."""
-    with socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
-        received = bytearray()
-        sending = threading.Thread(target=_send, args=(connection, content), daemon=True)
-        sending.start()
-        with suppress(ConnectionError):
-            while part := connection.recv(2**20):
-                received += part
-        sending.join(1)
-    start, _, body = bytes(received).partition(b"\r\n\r\n")
-    return (int(start.split()[1]) if start else 0), body
-
-
-def _send(connection: socket.socket, content: bytes) -> None:
-    with suppress(OSError):
-        connection.sendall(content)
-
-
-def post(path: str, body: bytes, **named: Any) -> bytes:
-    return head(path, len(body), **named) + body
 
 
 def filled(start: bytes, each: bytes, end: bytes, size: int) -> bytes:
@@ -215,7 +62,6 @@ def vectors(size: int, number: bytes) -> bytes:
     return b'{"vectors":[' + b",".join([row] * n) + b'],"k":1}'
 
 
-RAW = "application/octet-stream"
 SEARCH, ADD, GET = "/api/search", "/api/items", "/api/items/get"
 
 
@@ -449,24 +295,178 @@ def _fate(connection: socket.socket) -> str:
     return "whole" if len(body) == length else "dropped"
 
 
-@contextmanager
-def serving(n_items: int, *options: str) -> Iterator[Service]:
-    """A service of a collection of ``n_items``, and an error if it does not end as it should."""
+# ----------------------------------------------------------------------- what requests cost
+
+
+COSTS = {
+    "search, raw": (
+        "/api/search",
+        RAW,
+        pack_frame({"shape": [1, WIDTH], "k": 10}, np.ones((1, WIDTH), np.float32)),
+    ),
+    "search, JSON": (
+        "/api/search",
+        "application/json",
+        json.dumps({"vectors": [[0.123456] * WIDTH], "k": 10}).encode(),
+    ),
+    "search of 100, JSON": (
+        "/api/search",
+        "application/json",
+        json.dumps({"vectors": [[0.123456] * WIDTH] * 100, "k": 10}).encode(),
+    ),
+    "1,000 neighbours, JSON": (
+        "/api/search",
+        "application/json",
+        json.dumps({"ids": [1], "k": 1000}).encode(),
+    ),
+    "100 items": (
+        "/api/items/get",
+        "application/json",
+        json.dumps({"ids": [*range(100)]}).encode(),
+    ),
+}
+
+
+def cpu_seconds(service: Service) -> float:
+    """Seconds of processors that a service and its children have taken."""
+    total = 0
+    for pid in service.processes():
+        with suppress(OSError):
+            total += sum(map(int, Path(f"/proc/{pid}/stat").read_text().split()[13:15]))
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def cost(service: Service, name: str, seconds: float) -> tuple[float, float]:
+    """Ask again and again on one connection; return requests/s, and ms of processor for each."""
+    path, kind, body = COSTS[name]
+    content = head(path, len(body), kind=kind).replace(b"Connection: close\r\n", b"") + body
+    n, used, start = 0, cpu_seconds(service), time.perf_counter()
+    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        while time.perf_counter() - start < seconds:
+            connection.sendall(content)
+            received = bytearray()
+            while b"\r\n\r\n" not in received:
+                received += connection.recv(2**16)
+            first, _, rest = bytes(received).lower().partition(b"\r\n\r\n")
+            missing = int(first.split(b"content-length: ")[1].split(b"\r\n")[0]) - len(rest)
+            while missing > 0:
+                missing -= len(connection.recv(2**16))
+            n += 1
+    passed = time.perf_counter() - start
+    return n / passed, 1000 * (cpu_seconds(service) - used) / n
+
+
+def compare_costs(
+    before: Path, *, tries: int = 7, seconds: float = 1.0
+) -> Iterator[dict[str, Any]]:
+    """Measure another version and this one in turn; yield the ratios of this one to the other."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "items"
-        create(path, n_items)
-        service = Service(path, *options)
+        program = "import sys; from pathlib import Path; from _service import create; "
+        program += "create(Path(sys.argv[1]), 2000)"
+        here = Path(__file__).parent
+        environment = {**os.environ, "PYTHONPATH": f"{before / 'src'}:{here}"}
+        subprocess.run([sys.executable, "-c", program, str(path)], env=environment, check=True)
+        services = [
+            Service(path, "--read-only", PYTHONPATH=str(tree / "src"))
+            for tree in (before, here.parent)
+        ]
         try:
-            warm_up(service)
-            yield service
+            for name in COSTS:
+                seen = [[cost(each, name, seconds) for each in services] for _ in range(tries)]
+                rates = [new[0] / old[0] for old, new in seen]
+                times = [new[1] / old[1] for old, new in seen]
+                yield {
+                    "fault": f"the cost of it: {name}",
+                    "tried": tries,
+                    "requests_per_second_ratio": round(statistics.median(rates), 3),
+                    "cpu_ratio": round(statistics.median(times), 3),
+                    "cpu_ms_before": round(statistics.median(old[1] for old, _ in seen), 3),
+                }
         finally:
-            code = service.stop()
-    if code != 0:
-        raise SystemExit(f"FAILED: the service ended with {code}")
+            for each in services:
+                each.stop()
 
 
-def warm_up(service: Service) -> None:
-    """Let it load what only the first request of a kind needs."""
-    for body in (_search(2, 2), vectors(2**18, b"0.5")):
-        exchange(service.port, post(SEARCH, body))
-    exchange(service.port, post("/api/compare", _compare(2)))
+# -------------------------------------------------------------------------------- the long run
+
+
+def summary(fault: str, seen: list[Watched], **more: Any) -> dict[str, Any]:
+    """Return the row of a fault that was tried some times; of waits, the middle one counts."""
+    waits = [1000 * each.longest for each in seen]
+    return {
+        "fault": fault,
+        "tried": len(seen),
+        "longest_wait_ms": round(statistics.median(waits), 1),
+        "waits_ms": [round(wait, 1) for wait in waits],
+        "peak_mb": round(max(each.peak for each in seen) / MB, 1),
+        "seconds": round(statistics.median(each.seconds for each in seen), 2),
+        **more,
+    }
+
+
+def trials(*, megabytes: float, tries: int, fuzzed: int, clients: int) -> Iterator[dict[str, Any]]:
+    """Try everything; "lost" counts answers and waits that are not as they should be."""
+    size = int(megabytes * MB)
+    with serving(2000) as service:
+        idle = [watch(service, lambda: time.sleep(1)) for _ in range(tries)]
+        yield summary("nothing", idle)
+        for name, single in SINGLE.items():
+            seen = [try_single(service, name, size) for _ in range(tries)]
+            answers = Counter(each.result for each in seen)
+            wrong = sum(n for status, n in answers.items() if status not in single.statuses)
+            length = len(single.make(size))
+            times = round(max(each.peak for each in seen) / length, 1) if length > MB else None
+            statuses = {str(status): n for status, n in answers.items()}
+            more = {"answers": statuses, "body_mb": round(length / MB, 1), "peak_times_body": times}
+            yield summary(f"a request: {name}", seen, **more, lost=wrong)
+        for name in FLOODS:
+            seen = [try_flood(service, name, 500 * MB) for _ in range(tries)]
+            taken = max(each.result for each in seen)
+            more = {"sent_mb": round(taken / MB, 1), "lost": int(taken >= 500 * MB)}
+            yield summary(f"without a token: {name}", seen, **more)
+        seen = [try_unread(service, clients, 45)]
+        fates = seen[0].result
+        more = {"clients": clients, "fates": dict(fates), "lost": fates["whole"]}
+        yield summary("answers that are never read", seen, **more)
+        yield {"fault": "requests made up at random", **attack(service, fuzzed, seed=1)}
+
+
+def run(
+    *,
+    megabytes: float = 31,
+    tries: int = 5,
+    fuzzed: int = 100_000,
+    clients: int = 100,
+    before: Path | None = None,
+    path: Path = RESULTS,
+) -> None:
+    """Run all trials, or compare costs; append a row each to the results."""
+    facts = {"version": __version__, "machine": describe_machine()}
+    rows = (
+        trials(megabytes=megabytes, tries=tries, fuzzed=fuzzed, clients=clients)
+        if before is None
+        else compare_costs(before)
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps({**row, **facts}) + "\n")
+            file.flush()
+            print(*(f"{name} {value}" for name, value in row.items()), sep=", ", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--megabytes", type=float, default=31, help="of a body")
+    parser.add_argument("--tries", type=int, default=5)
+    parser.add_argument("--fuzzed", type=int, default=100_000, help="requests made up at random")
+    parser.add_argument("--clients", type=int, default=100, help="that read no answer")
+    parser.add_argument("--before", type=Path, metavar="TREE", help="compare costs with this")
+    parser.add_argument("--out", type=Path, default=RESULTS, dest="path")
+    run(**vars(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()

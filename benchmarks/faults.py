@@ -8,11 +8,13 @@ one kills it (SIGKILL) at random moments, opens the collection, and checks that
 - the learner is, byte for byte, one that learned in memory from the calls that are there.
 
     python benchmarks/faults.py --kills 300
+    python benchmarks/faults.py service  # or extreme, …: the faults of the file fault_service.py
 """
 
 import argparse
 import contextlib
 import copy
+import importlib
 import json
 import os
 import random
@@ -443,4 +445,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    part = sys.argv[1] if len(sys.argv) > 1 else ""
+    if Path(__file__).with_name(f"fault_{part}.py").exists():  # such as: service, extreme
+        importlib.import_module(f"fault_{part}").run()
+    else:
+        main()

@@ -6,6 +6,8 @@ The long form, with bodies as large as they may be, is ``benchmarks/faults.py se
 import pytest
 
 import fault_service as faults
+from _service import exchange, serving
+from fault_requests import attack
 
 pytestmark = pytest.mark.slow
 
@@ -18,7 +20,7 @@ LIMITS = {"answer_seconds": 4, "unread": 24 * MB}
 @pytest.fixture(scope="module")
 def service():
     limits = [word for name, value in LIMITS.items() for word in ("--limit", f"{name}={value}")]
-    with faults.serving(1000, *limits) as service:
+    with serving(1000, *limits) as service:
         yield service
 
 
@@ -45,4 +47,13 @@ def test_answers_that_are_never_read_are_bounded_and_dropped(service):
     assert seen.result["dropped"] >= 1
     assert seen.longest < LONGEST
     assert seen.peak < LIMITS["unread"] + 5 * 60 * MB
-    assert faults.exchange(service.port, faults.SINGLE["a long list"].make(0))[0] == 200
+    assert exchange(service.port, faults.SINGLE["a long list"].make(0))[0] == 200
+
+
+def test_requests_made_up_at_random_are_answered_or_refused(service):
+    found = attack(service, 1000, seed=0)
+    assert found["failures"] == []
+    assert sum(found["statuses"].values()) == 1000
+    assert found["statuses"]["200"] > 100
+    assert found["statuses"]["422"] > 100
+    assert found["items_answered"] > 900
