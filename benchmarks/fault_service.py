@@ -36,6 +36,7 @@ from _service import (
     head,
     post,
     serving,
+    warm_up,
     watch,
 )
 from fault_requests import attack
@@ -373,6 +374,8 @@ def compare_costs(
             for tree in (before, here.parent)
         ]
         try:
+            for each in services:
+                warm_up(each)
             for name in COSTS:
                 seen = [[cost(each, name, seconds) for each in services] for _ in range(tries)]
                 rates = [new[0] / old[0] for old, new in seen]

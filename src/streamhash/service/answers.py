@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 NUMBERS = 10_000  # of a vector that are written at once
+AT_ONCE = 16  # elements of a list that are, each with metadata of a megabyte at most
 
 
 class Json(Response):
@@ -45,8 +47,12 @@ def _parts(value: Any, levels: int) -> Iterator[bytes]:
     elif levels and isinstance(value, dict):
         pairs = ((_text(name), _parts(each, levels - 1)) for name, each in value.items())
         yield from _between(b"{}", (_named(name, parts) for name, parts in pairs))
-    elif levels and isinstance(value, list | Iterator):
+    elif levels > 1 and isinstance(value, list | Iterator):
         yield from _between(b"[]", (_parts(each, levels - 1) for each in value))
+    elif levels and isinstance(value, list | Iterator):
+        values = iter(value)
+        some = iter(lambda: list(islice(values, AT_ONCE)), [])
+        yield from _between(b"[]", ([_texts(part)] for part in some))
     else:
         yield _text(value)
 
@@ -65,6 +71,14 @@ def _between(brackets: bytes, values: Iterable[Iterable[bytes]]) -> Iterator[byt
         comma = b","
         yield from parts
     yield brackets[1:]
+
+
+def _texts(values: list[Any]) -> bytes:
+    """Return values with commas between them."""
+    try:
+        return to_json(values, inf_nan_mode="null", fallback=_plain_number)[1:-1]
+    except (PydanticSerializationError, ValueError):
+        return b",".join(map(_text, values))
 
 
 def _text(value: Any) -> bytes:

@@ -43,6 +43,7 @@ ItemId = Annotated[str, Path(max_length=1000, description="The item's id.", exam
 
 NUMBERS_AT_ONCE = 100_000  # that are checked at once; more of them in a thread
 NEIGHBOURS_AT_ONCE = 1_000  # that are written at once; more of them in a thread
+LONG_VECTOR = 1_000  # numbers of a vector; one that is longer is written in pieces
 WIDEST_EXAMPLE = 1_000  # numbers of a vector that the description shows
 REFRESH_SECONDS = 0.25  # that a refresh may take to be answered with its result
 REPORT_SECONDS = 1.0  # that a report is good for, at least; ten times what it takes, if more
@@ -158,8 +159,10 @@ class BodyRoute(APIRoute):
 
 
 def _plain(item: Item) -> dict[str, Any]:
+    """Return an item as it is written; a long vector as an array, which is taken apart."""
+    vector = item.vector if len(item.vector) > LONG_VECTOR else item.vector.tolist()
     code = None if item.code is None else item.code.tobytes().hex()
-    return {**item._asdict(), "code": code}
+    return {**item._asdict(), "vector": vector, "code": code}
 
 
 def _raw_found(found: Found) -> Response:
@@ -469,7 +472,8 @@ def _add_items(app: FastAPI, service: _Service) -> None:
         check(len(body.ids))
 
         def write() -> bytearray:
-            return service.write({"items": map(_plain, collection.get(body.ids))}, 3)
+            levels = 3 if (collection.n_features or 0) > LONG_VECTOR else 2
+            return service.write({"items": map(_plain, collection.get(body.ids))}, levels)
 
         return Json(await reads.run(write))
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic_core import from_json
 
 from streamhash.errors import InputError, shown
 from streamhash.service.frames import read_array, split_frame
@@ -93,7 +94,7 @@ class _refusing:  # noqa: N801  used like a function
         if isinstance(error, UnicodeDecodeError):
             raise RefusedBody(422, f"body: byte {error.start} is no UTF-8.") from None
         if isinstance(error, ValueError):
-            raise RefusedBody(422, str(error)) from None
+            raise RefusedBody(422, f"{str(error).rstrip('.')}.") from None
 
 
 def _refuse_constant(name: str) -> Any:
@@ -128,6 +129,14 @@ class _Text:
         self.peek()
         value, self._at = _DECODER.raw_decode(self._text, self._at)
         return value
+
+    def numbers(self) -> Any:
+        """Return the next value, a list of numbers; it ends with the first bracket that closes."""
+        end = self._text.find("]", self._at) + 1
+        if end == 0:
+            raise json.JSONDecodeError("Unterminated list", self._text, self._at)
+        start, self._at = self._at, end
+        return from_json(self._text[start:end], allow_inf_nan=False)
 
     def short(self, place: str) -> Any:
         """Return the next value, which must not be long."""
@@ -204,7 +213,7 @@ def _read_rows(text: _Text, name: str, most: int) -> NDArray[np.float32]:
     for n, _ in enumerate(text.elements(most, name)):
         if text.peek() != "[":
             raise ValueError(f"{name}.{n}: is no list of numbers.")
-        row = text.value()
+        row = text.numbers()
         if not row or not set(map(type, row)) <= {int, float}:
             raise ValueError(f"{name}.{n}: is no list of numbers.")
         if len(row) != (width or len(row)):
