@@ -11,7 +11,7 @@ export STREAMHASH_DATA ?= $(if $(DATA),$(abspath $(DATA)))
 # Two test processes share the machine's cores, so that each keeps its kernels to one.
 export OPENBLAS_NUM_THREADS ?= 1
 
-BENCHMARKS := $(filter-out _%,$(basename $(notdir $(wildcard benchmarks/*.py))))
+BENCHMARKS := $(filter-out _% fault_%,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 .PHONY: demo test quick fuzz lint check browser bench screenshots format clean
 

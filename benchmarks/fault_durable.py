@@ -62,7 +62,8 @@ def main() -> None:
         whole.append(run("damage", "--n", arguments.damages))
         whole.append(run("damage", "--n", arguments.damages, "--large", "--seed", 1))
     if arguments.step:
-        whole.append(run("writes", "--step", arguments.step))
+        for mode in ("EIO once", "ENOSPC once", "EIO lasting", "ENOSPC lasting"):
+            whole.append(run("writes", "--step", arguments.step, "--mode", mode))
     if arguments.kills:
         whole.append(kill(arguments.kills))
     sys.exit(0 if all(whole) else 1)

@@ -239,7 +239,7 @@ MODES = [
 ]
 
 
-def run_writes(every, sample, seed):
+def run_writes(every, sample, seed, only):
     """Try every so-manieth call in each way, or a sample of all of them."""
     tried, told, lost = collections.Counter(), collections.Counter(), []
     with place() as folder:
@@ -247,6 +247,7 @@ def run_writes(every, sample, seed):
         runs = [
             (mode, number, at)
             for mode in MODES
+            if only in (None, mode[0])
             for number, at in [*failing.places(mode[1])][seed % every :: every]
         ]
         if sample is not None:
@@ -424,13 +425,14 @@ def main():
     parser.add_argument("what", choices=["writes", "cuts", "damage"])
     parser.add_argument("--step", type=int, default=1, help="try every so-manieth call")
     parser.add_argument("--sample", type=int, help="try so many calls, by chance")
+    parser.add_argument("--mode", choices=[mode[0] for mode in MODES])
     parser.add_argument("--n", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--large", action="store_true", help="files count as large ones")
     arguments = parser.parse_args()
     logging.disable(logging.WARNING)
     if arguments.what == "writes":
-        row = run_writes(arguments.step, arguments.sample, arguments.seed)
+        row = run_writes(arguments.step, arguments.sample, arguments.seed, arguments.mode)
     elif arguments.what == "cuts":
         row = run_cuts(arguments.n, arguments.seed)
     else:
