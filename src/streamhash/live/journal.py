@@ -192,7 +192,6 @@ class Journal:
             if model is not None:
                 self.append_model(model)
             self._store_learner(learner, (0, self.version("labels")))
-            self.store.acknowledge()
         except BaseException:
             self.release()
             raise
@@ -611,7 +610,8 @@ class Journal:
             "state": state,
         }
         columns = {name: [value] for name, value in {**row, "sum": _sum_of(row)}.items()}
-        self._overwrite("learner", columns, is_prepared=True)
+        # Unless a change is to come with it, it counts from now on.
+        self._overwrite("learner", columns, is_prepared=versions != self._versions)
 
     def _read_learner(self) -> tuple[dict[str, Any], bool]:
         """Return the learner's row that goes with the items and labels, and if it is the last.
