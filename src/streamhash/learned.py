@@ -112,9 +112,12 @@ class Array(Learned):
             return f"is {value.dtype} of shape {value.shape}, not {self.dtype} of shape {wanted}"
         if value.size == 0 or not sizes.values:
             return None
-        if value.dtype.kind == "f" and not _is_finite(value, or_nan=self.nan):
+        if self.nan and np.isnan(value).any():
+            value = np.nan_to_num(value, posinf=np.inf, neginf=-np.inf)
+        with np.errstate(invalid="ignore"):
+            least, most = value.min(), value.max()  # one that is not finite comes through
+        if not np.isfinite([least, most]).all():
             return "has values that are not finite"
-        least, most = value.min(), value.max()
         limit = sizes.of(self.below) if self.below is not None else None
         if least < self.low or most > self.high or (limit is not None and most >= limit):
             return f"has values from {least} to {most}, out of range"
@@ -398,7 +401,8 @@ def check(owner: Any, learned: Mapping[str, Any], *, complete: bool) -> None:
             continue
         if complete:
             raise InputError(f"{name}.{attribute} is not among what a {name} learns")
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not _is_finite(value):
+        is_float = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+        if is_float and not np.isfinite(value).all():
             raise InputError(f"{name}.{attribute} has values that are not finite")
     for attribute, kind in owner.learns.items():
         if kind.when is not None and not kind.when(owner):
@@ -409,10 +413,6 @@ def check(owner: Any, learned: Mapping[str, Any], *, complete: bool) -> None:
                 raise InputError(f"{name}.{attribute} {fault}")
         elif not kind.optional:
             raise InputError(f"{name}.{attribute} is missing")
-
-
-def _is_finite(array: np.ndarray[Any, Any], *, or_nan: bool = False) -> bool:
-    return bool(np.isfinite(array).all()) or (or_nan and not np.isinf(array).any())
 
 
 # Memory: what will be taken, and what there is ------------------------------------------------

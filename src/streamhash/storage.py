@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 import streamhash
 from streamhash.errors import FileError, InputError
+from streamhash.learned import free_memory
 
 FORMAT_VERSION = 2
 _ALIGNED = 64  # bytes: a line of the cache
@@ -173,6 +174,20 @@ def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[An
     return np.lib.format.read_array(content, allow_pickle=False)
 
 
+def read_member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    """Read an array of an archive of NumPy's, compressed or not; its size is looked at first."""
+    size = archive.getinfo(name).file_size
+    with archive.open(name) as member:
+        read_array_header(member, size, name)
+    free = free_memory()
+    if free is not None and size > free:
+        raise ValueError(f"{name} takes {size >> 20} MiB of memory, {free >> 20} are free")
+    with archive.open(name) as member:
+        array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
+        member.read(1)  # the end, where zipfile compares the checksum
+    return array
+
+
 def read_array_header(
     file: IO[bytes], n_bytes: int, name: str
 ) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -186,7 +201,9 @@ def read_array_header(
         np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
     )
     shape, by_columns, dtype = read_header(file)
-    if dtype.hasobject or dtype.kind == "V" or dtype.itemsize == 0:
+    if dtype.hasobject:
+        raise ValueError(f"{name} holds pickled Python objects")
+    if dtype.kind == "V" or dtype.itemsize == 0:
         raise ValueError(f"{name} holds {dtype}, not numbers or text")
     n_items = math.prod(shape)
     if min(shape, default=0) < 0 or n_items * dtype.itemsize != n_bytes - (file.tell() - start):

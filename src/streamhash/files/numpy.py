@@ -1,5 +1,6 @@
 """NumPy's files: .npy is one array, mapped into memory; .npz has features, labels and ids."""
 
+import math
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from streamhash.errors import InputError
 from streamhash.files.columns import Piece, Request, Table, Taken, check_labels
+from streamhash.storage import read_array_header, read_member
 
 NPZ_NAMES = {
     "vector": ("X", "features", "vectors"),
@@ -26,6 +28,10 @@ def load_npy(path: Path, mmap_mode: Any = None) -> NDArray[Any]:
     with path.open("rb") as file:
         if file.read(6) != b"\x93NUMPY":
             raise ValueError("it does not begin as one")
+        file.seek(0)
+        shape, _, dtype = _header(file)
+        if math.prod(shape) * dtype.itemsize > path.stat().st_size - file.tell():
+            raise ValueError("it ends in the middle")
     array: NDArray[Any] = np.load(path, mmap_mode=mmap_mode, allow_pickle=False)
     return array
 
@@ -67,8 +73,8 @@ def open_npz(request: Request) -> Iterator[Table]:
                 f"has no array 'X' or 'features', only {[*members]}; save the features under one "
                 "of these names."
             )
-        ids = None if id_name is None else _load(archive, members[id_name])
-        y = None if y_name is None else _load(archive, members[y_name])
+        ids = None if id_name is None else read_member(archive, members[id_name])
+        y = None if y_name is None else read_member(archive, members[y_name])
         shape = None if x_name is None else _shape(archive, members[x_name], request)
         n = next((len(part) for part in (shape and range(shape[0]), ids, y) if part is not None), 0)
         if ids is not None and len(ids) != n:
@@ -88,16 +94,9 @@ def open_npz(request: Request) -> Iterator[Table]:
         yield Table(request, taken, pieces, *(shape or (None, None)))
 
 
-def _load(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    with archive.open(name) as member:
-        array: NDArray[Any] = npy_format.read_array(member, allow_pickle=False)
-        member.read(1)  # the end, where zipfile compares the checksum
-    return array
-
-
 def _shape(archive: zipfile.ZipFile, name: str, request: Request) -> tuple[int, int]:
     with archive.open(name) as member:
-        shape, _, dtype = _header(member)
+        shape, _, dtype = read_array_header(member, archive.getinfo(name).file_size, name)
     check_features(shape, dtype, request)
     return shape[0], shape[1]
 

@@ -7,7 +7,6 @@ Items keep their ids and their order. The bit order of codes is that of ``stream
 import os
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from streamhash.optional import import_optional
 from streamhash.parameters import Choice, check_parameters
 from streamhash.search.ids import kind
 from streamhash.search.index import HammingIndex
-from streamhash.storage import whole_file
+from streamhash.storage import read_member, whole_file
 
 BIT_ORDER = "big"  # NumPy's word for the first bit in the highest place
 VERSION = 1  # of the form in which codes are given away, as files and tables say it
@@ -148,18 +147,17 @@ def to_numpy(
 def from_numpy(path: str | os.PathLike[str], *, n_bits: int | None = None) -> HammingIndex:
     """Read an index from a ``.npz`` with ``codes`` and, if it has them, ``ids`` and ``n_bits``."""
     try:
-        with Path(path).open("rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                raise InputError("one array without a name")
-            arrays = {name: loaded[name] for name in loaded.files}
+        with zipfile.ZipFile(path) as archive:
+            known = ("codes", "ids", "n_bits", "bit_order", "version")
+            names = {name.removesuffix(".npy"): name for name in archive.namelist()}
+            arrays = {name: read_member(archive, names[name]) for name in known if name in names}
         if "codes" not in arrays:
-            raise InputError(f"holds no array named codes, but {', '.join(arrays) or 'nothing'}")
+            raise InputError(f"holds no array named codes, but {', '.join(names) or 'nothing'}")
         return _make_index("from_numpy", arrays.get("ids"), arrays["codes"], n_bits, arrays)
     except OSError as error:
         message = f"{os.fspath(path)}: cannot be read ({error.strerror}); check the path."
         raise FileError(message) from error
-    except (InputError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except Exception as error:  # a broken archive may raise nearly anything
         raise FileError(
             f"{os.fspath(path)}: is not an index of codes ({error}); save codes, ids and n_bits "
             "with streamhash.search.to_numpy, or with np.savez(path, codes=codes, ids=ids)."
