@@ -4,7 +4,8 @@ Whatever is in a file, the outcome is a clear error or a model that encodes, lea
 and loaded again; never a crash, another error, a hang, or much memory. A child process does the
 work, many files each; this one starts it anew if it dies, and notes on which file.
 
-    python benchmarks/faults.py files --count 10000
+    python benchmarks/fault_files.py --count 10000 --rows results/faults/files.jsonl
+    python benchmarks/fault_files.py --count 10000 --rows results/faults/files.jsonl --bounds
 """
 
 import argparse
