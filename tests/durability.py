@@ -2,6 +2,7 @@
 
     python tests/durability.py writes          every call to the disk fails, one after another
     python tests/durability.py cuts --n 200    the power is cut at random moments
+    python tests/durability.py ext4 --n 30         the same with a real file system, as root
     python tests/durability.py damage --n 3000 bits flip, files are cut short or vanish
 
 Each prints one JSON line of what was tried and what was lost, and ends with 1 if anything was.
@@ -11,19 +12,24 @@ Run it in a process of its own: a disk that fails stays for good.
 import argparse
 import collections
 import contextlib
+import itertools
 import json
 import logging
+import os
 import random
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from pathlib import Path
 
 import numpy as np
 
 from faulty_disk import ALL, Disk, Replay, read_log
-from streamhash import SDOH, FileError, InputError
+from streamhash import SDOH, FileError, InputError, StreamhashError
 from streamhash.live import Collection, journal, store, verify
 
 WIDTH, CLASSES = 8, 3
@@ -239,16 +245,16 @@ MODES = [
 ]
 
 
-def run_writes(every, sample, seed, only):
+def run_writes(every, sample, seed, only, kinds):
     """Try every so-manieth call in each way, or a sample of all of them."""
     tried, told, lost = collections.Counter(), collections.Counter(), []
     with place() as folder:
         failing = Failing(Disk(), folder)
         runs = [
-            (mode, number, at)
+            ((mode[0], kinds or mode[1], *mode[2:]), number, at)
             for mode in MODES
             if only in (None, mode[0])
-            for number, at in [*failing.places(mode[1])][seed % every :: every]
+            for number, at in [*failing.places(kinds or mode[1])][seed % every :: every]
         ]
         if sample is not None:
             runs = random.Random(seed).sample(runs, sample)
@@ -268,7 +274,14 @@ def run_writes(every, sample, seed, only):
                 lost.append(f"{name} at {at} of {what} ({number}): {problem!r}"[:400])
                 if len(lost) <= 5:
                     traceback.print_exc()
-    return {"fault": "failed calls", "tried": dict(tried), "told": dict(told), "lost": lost}
+    return {
+        "fault": "failed calls",
+        "kinds": kinds or ALL,
+        "every": every,
+        "tried": dict(tried),
+        "told": dict(told),
+        "lost": lost,
+    }
 
 
 # ----------------------------------------------------------------------------------- power cuts
@@ -332,6 +345,63 @@ def run_cuts(n, seed):
         "during": dict(seen),
         "lost": lost,
     }
+
+
+def write_on(path):
+    """Change a collection for ever, and say the id of every item that was acknowledged."""
+    journal.TIDY_AFTER = 5
+    make(path)
+    with Collection.open(path) as c:
+        for number in itertools.count(1000):
+            c.add([number], rows([number]), [number % CLASSES if number % 2 else None])
+            sys.stdout.write(f"{number}\n")
+            sys.stdout.flush()
+            if number % 7 == 0:
+                c.add([5], rows([5], number), [1], existing="replace")
+                c.delete([number - 1])
+            if number % 20 == 0:
+                c.refresh()
+
+
+def run_ext4(n, seed):
+    """Cut the power of a real file system: copy the device below it, under the writer.
+
+    Root only, and where there are loop devices.
+    """
+    choose, lost, said = random.Random(seed), [], []
+    with tempfile.TemporaryDirectory() as folder:
+        device, copy, here, there = (Path(folder) / name for name in ("device", "copy", "a", "b"))
+        here.mkdir()
+        there.mkdir()
+        with device.open("wb") as file:
+            file.truncate(48 << 20)
+        subprocess.run(["mkfs.ext4", "-q", "-F", device], check=True)
+        subprocess.run(["mount", "-o", "loop", device, here], check=True)
+        command = [sys.executable, __file__, "write", "--path", here / "items"]
+        writer = subprocess.Popen(command, stdout=subprocess.PIPE)
+        try:
+            said += [int(next(writer.stdout)) for _ in range(3)]
+            os.set_blocking(writer.stdout.fileno(), False)
+            for number in range(n):
+                time.sleep(choose.random())
+                writer.send_signal(signal.SIGSTOP)
+                said += map(int, (writer.stdout.read() or b"").split())
+                wanted = {each for each in said if (each + 1) % 7}
+                shutil.copyfile(device, copy)
+                writer.send_signal(signal.SIGCONT)
+                subprocess.run(["mount", "-o", "loop", copy, there], check=True)
+                try:
+                    found = check_goes_on(there / "items")
+                    expect(wanted <= found.keys(), f"{sorted(wanted - found.keys())} are lost")
+                except (StreamhashError, LostError, AssertionError, OSError) as problem:
+                    lost.append(f"cut {number}: {problem!r}"[:400])
+                subprocess.run(["umount", there], check=True)
+        finally:
+            writer.kill()
+            writer.wait()
+            subprocess.run(["umount", "-l", here], check=True)
+    name = "power cuts of ext4 on a loop device"
+    return {"fault": name, "tried": n, "acknowledged": len(said), "lost": lost}
 
 
 # --------------------------------------------------------------------------------------- damage
@@ -422,9 +492,11 @@ def run_damage(n, seed, small):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["writes", "cuts", "damage"])
+    parser.add_argument("what", choices=["writes", "cuts", "ext4", "damage", "write"])
+    parser.add_argument("--path", type=Path, help="where write writes")
     parser.add_argument("--step", type=int, default=1, help="try every so-manieth call")
     parser.add_argument("--sample", type=int, help="try so many calls, by chance")
+    parser.add_argument("--kinds", help=f"of calls, some letters of {ALL}")
     parser.add_argument("--mode", choices=[mode[0] for mode in MODES])
     parser.add_argument("--n", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
@@ -432,7 +504,13 @@ def main():
     arguments = parser.parse_args()
     logging.disable(logging.WARNING)
     if arguments.what == "writes":
-        row = run_writes(arguments.step, arguments.sample, arguments.seed, arguments.mode)
+        row = run_writes(
+            arguments.step, arguments.sample, arguments.seed, arguments.mode, arguments.kinds
+        )
+    elif arguments.what == "write":
+        write_on(arguments.path)
+    elif arguments.what == "ext4":
+        row = run_ext4(arguments.n, arguments.seed)
     elif arguments.what == "cuts":
         row = run_cuts(arguments.n, arguments.seed)
     else:
