@@ -5,9 +5,10 @@ one, such as the fill value of a file that was never filled in: at its start, in
 the end. Every method learns the stream with and without it; what counts is the precision of the
 ten nearest neighbours of rows that were not learned, among those that were.
 
-    python benchmarks/faults.py extreme
+    python benchmarks/fault_extreme.py
 """
 
+import argparse
 import json
 import time
 import warnings
@@ -180,3 +181,15 @@ def run(names: list[str] | None = None, *, quick: bool = False, path: Path = RES
                     f"({row['kind']} of {row['size']:g} at the {row['place']}) "
                     f"{row['warnings']} warnings {row['error'] or ''}"
                 )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--method", action="append", help="default: all")
+    parser.add_argument("--quick", action="store_true", help="digits instead of MNIST")
+    arguments = parser.parse_args()
+    run(arguments.method, quick=arguments.quick)
+
+
+if __name__ == "__main__":
+    main()

@@ -174,6 +174,8 @@ def tasks(collection: Collection, seed: int, eager: bool) -> Iterator[Task]:
             # So that there is something to refresh to.
             yield {"do": "label", "ids": ids, "labels": [choose.randrange(CLASSES) for _ in ids]}
             yield {"do": "refresh"}
+            if collection.model_number > 1 and choose.random() < 0.3:
+                yield {"do": "revert", "model": choose.randrange(1, collection.model_number)}
 
 
 def work(path: str, seed: int, eager: bool) -> None:
@@ -192,6 +194,8 @@ def work(path: str, seed: int, eager: bool) -> None:
             collection.label(task["ids"], task["labels"])
         elif task["do"] == "delete":
             collection.delete(task["ids"])
+        elif task["do"] == "revert":
+            collection.revert(task["model"], progress=lambda done, n: say(encoded=done, of=n))
         else:
             with contextlib.suppress(InputError):  # nothing was learned yet
                 collection.refresh(progress=lambda done, n: say(encoded=done, of=n))
@@ -287,7 +291,7 @@ class Trial:
             check("ended" not in said, f"the child ended by itself: {said}")
             if "task" in said:
                 kind, start = said["task"]["do"], time.perf_counter()
-                if n_before <= 0 and (kind == "refresh" or not eager):
+                if n_before <= 0 and (kind in ("refresh", "revert") or not eager):
                     break
             elif "done" in said:
                 n_before -= 1

@@ -19,7 +19,7 @@ them.
 import copy
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
@@ -33,7 +33,7 @@ from sklearn.utils.validation import validate_data
 import streamhash
 from streamhash import storage
 from streamhash.codes import Codes, code_bytes, pack
-from streamhash.errors import FileError, InputError
+from streamhash.errors import ExtremeRowsError, FileError, InputError
 from streamhash.labels import as_numpy, check_labels, same_width, with_labels
 from streamhash.learned import (
     MOST,
@@ -431,11 +431,19 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
         """How many extreme values it was to learn, and put the centre in their place."""
         return self.ordinary_.n_clipped_ if hasattr(self, "ordinary_") else 0
 
-    def refuse_extremes(self, X: Matrix, place: str) -> None:
-        """Refuse dense rows that ``partial_fit`` would refuse now, as too many are extreme."""
+    def refuse_extremes(self, X: Matrix, place: str, numbers: Sequence[int]) -> None:
+        """Refuse dense rows that ``partial_fit`` would refuse now, as too many are extreme.
+
+        ``numbers`` are what an error calls them.
+        """
         ordinary = snapshot(getattr(self, "ordinary_", None)) or streamhash.OrdinaryRange()
-        for start in range(0, len(X), self.batch_size):
-            ordinary.admit(X[start : start + self.batch_size], place, start)
+        try:
+            for start in range(0, len(X), ROWS_PER_BLOCK):
+                block = slice(start, start + ROWS_PER_BLOCK)
+                ordinary.admit(X[block], place, numbers[block])
+        except ExtremeRowsError as error:
+            if error.rows:  # else it is no fault of these
+                raise
 
     def forget(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Take back rows that were learned, if the method can (``can_forget``)."""
@@ -488,7 +496,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
                     self.ordinary_ = streamhash.OrdinaryRange()
                 for start in range(0, X.shape[0], self.batch_size):
                     stage = slice(start, start + self.batch_size)
-                    rows = self.ordinary_.admit(dense(X[stage]), place, start)
+                    rows = self._admitted(X, place, start)
                     self._learn_stage(rows, None if labels is None else labels[stage])
                     self.n_samples_seen_ += len(rows)
                     self.n_stages_ += 1
@@ -517,6 +525,21 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
             needed |= {f"{type(part).__name__}.{name}": size for name, size in of_part.items()}
             width = part.n_features_out(width) or width
         refuse_too_large(needed, d, place)
+
+    def _admitted(self, X: Any, place: str, start: int) -> Matrix:
+        """Return a stage as it is to be learned, without extreme values."""
+        stage = slice(start, start + self.batch_size)
+        try:
+            return self.ordinary_.admit(dense(X[stage]), place)
+        except ExtremeRowsError as error:
+            if not error.rows:
+                raise
+            found = [  # with those of other stages
+                first + i
+                for first in range(0, X.shape[0], self.batch_size)
+                for i in self.ordinary_.far_rows(dense(X[first : first + self.batch_size]))
+            ]
+            raise self.ordinary_.refusal(dense(X[found[:1]])[0], place, found) from None
 
     def _all_parts(self, d: int) -> list[StreamPart]:
         if self.features is None:

@@ -40,7 +40,7 @@ class ExtremeRowsError(InputError):
     Attributes
     ----------
     rows : list of int
-        Their places in X.
+        Their places in X; empty if a row that was learned before is to blame.
     """
 
     def __init__(self, message: str, rows: list[int]) -> None:

@@ -4,11 +4,13 @@ A fill value that was never filled in (9.97e36 in NetCDF), a sensor gone mad, a 
 such row would move a mean, or the width of a kernel, so far that all others look alike.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.base import Matrix, Streaming
-from streamhash.errors import ExtremeRowsError, InputError
+from streamhash.errors import ExtremeRowsError
 from streamhash.learned import Array, Count, Real, Table
 
 EXTREME = 1e3  # times as far out as any ordinary value before: extreme
@@ -76,11 +78,10 @@ class OrdinaryRange(Streaming):
         self.pressure_ = 0.0
         self.reach_ = 0.0
 
-    def admit(self, X: Matrix, place: str, start: int = 0) -> Matrix:
+    def admit(self, X: Matrix, place: str, numbers: Sequence[int] | None = None) -> Matrix:
         """Return the rows of the next stage (n, d) as they are to be learned.
 
-        Many extreme ones are refused; ``start`` is the place of the first row in X as it was
-        handed over.
+        Many extreme ones are refused, by their ``numbers`` in X as it was handed over.
         """
         if not hasattr(self, "center_") or hasattr(self, "first_"):
             self._begin(X, place)
@@ -92,7 +93,7 @@ class OrdinaryRange(Streaming):
             self.pressure_ *= (1 - 1 / RECENT) ** len(X)
             self.reach_ = max(self.reach_, farthest)
             return X
-        self._count(X, distances, place, start)
+        self._count(X, distances, place, range(len(X)) if numbers is None else numbers)
         self.n_clipped_ += int(self._extreme(X).sum())
         rows = self.cleaned(X)
         if hasattr(self, "first_"):  # as they are learned
@@ -135,11 +136,12 @@ class OrdinaryRange(Streaming):
         self.reach_ = _ordinary_reach(distances) if len(rows) >= JUDGED else float(distances.max())
         early = distances[: len(before)]
         if self.reach_ and (early > WRECKING * self.reach_).any():
-            raise InputError(
-                f"{place}: row {int(early.argmax())} of this stream, which is learned already, "
-                f"has values beyond {WRECKING:g} times those of the others (see there: "
-                f"{_said(before, self.center_, int(early.argmax()))}), and the model is of no use; "
-                "learn anew without it."
+            worst = int(early.argmax())
+            raise ExtremeRowsError(
+                f"{place}: row {worst} of this stream, which is learned already, has values beyond "
+                f"{WRECKING:g} times those of the others ({_said(before[worst], self.center_)}), "
+                "and the model is of no use; learn anew without it.",
+                [],
             )
         self.reach_ = max(self.reach_, float(early.max(initial=0.0)))
 
@@ -156,7 +158,7 @@ class OrdinaryRange(Streaming):
             apart = np.abs(X - self.center_)
         return np.asarray(apart > EXTREME * self.reach_)
 
-    def _count(self, X: Matrix, distances: Distances, place: str, start: int) -> None:
+    def _count(self, X: Matrix, distances: Distances, place: str, numbers: Sequence[int]) -> None:
         """Go through rows one by one; refuse them if many are extreme."""
         for distance in distances.tolist():
             self.pressure_ *= 1 - 1 / RECENT
@@ -165,19 +167,22 @@ class OrdinaryRange(Streaming):
                 if self.pressure_ <= MANY:
                     continue
                 if distance > WRECKING * self.reach_:
-                    raise self._refusal(X, distances, place, start)
+                    far = self.far_rows(X)
+                    raise self.refusal(X[far[0]], place, [numbers[i] for i in far])
             self.reach_ = max(self.reach_, distance)
 
-    def _refusal(self, X: Matrix, distances: Distances, place: str, start: int) -> ExtremeRowsError:
-        found = np.flatnonzero(distances > EXTREME * self.reach_)
-        rows = (found + start).tolist()
+    def far_rows(self, X: Matrix) -> list[int]:
+        """Return which rows have extreme values."""
+        return np.flatnonzero(self._distances(X) > EXTREME * self.reach_).tolist()
+
+    def refusal(self, row: Matrix, place: str, rows: list[int]) -> ExtremeRowsError:
+        """Return what to raise if the extreme rows are too many; ``row`` is the first of them."""
         more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
         return ExtremeRowsError(
             f"{place}: rows {', '.join(map(str, rows[:NAMED]))}{more} of X have values beyond "
             f"{EXTREME:g} times all that are ordinary here (row {rows[0]}: "
-            f"{_said(X, self.center_, int(found[0]))}), and to learn so many would wreck the "
-            "model; leave out or fill in such rows, or start a new model if it is the others that "
-            "are wrong.",
+            f"{_said(row, self.center_)}), and to learn so many would wreck the model; leave out "
+            "or fill in such rows, or start a new model if it is the others that are wrong.",
             rows,
         )
 
@@ -192,6 +197,6 @@ def _ordinary_reach(distances: Distances) -> float:
     return float(upper[gaps[0]] if len(gaps) else upper[-1])
 
 
-def _said(X: Matrix, center: Matrix, row: int) -> str:
-    feature = int(np.abs(X[row].astype(np.float64) - center).argmax())
-    return f"{X[row, feature]:g} in feature {feature}, usually {center[feature]:g}"
+def _said(row: Matrix, center: Matrix) -> str:
+    feature = int(np.abs(row.astype(np.float64) - center).argmax())
+    return f"{row[feature]:g} in feature {feature}, usually {center[feature]:g}"

@@ -344,7 +344,8 @@ def test_status_and_history(path):
         assert json.loads(json.dumps(status)) == status
         assert (status["items"], status["labelled"], status["classes"]) == (200, 199, 3)
         assert (status["bits"], status["features"], status["vectors"]) == (16, 8, "float32")
-        assert status["learner"] == {"method": "SDOH", "learned": 199, "waiting": 0, "leaving": 0}
+        none = {"waiting": 0, "leaving": 0, "clipped": 0, "left_out": 0}
+        assert status["learner"] == {"method": "SDOH", "learned": 199, **none}
         assert status["serving"]["model"] == c.model_number == 2
         assert status["refresh"]["policy"] == "gain=5"
         assert status["refresh"]["interrupted"] is False

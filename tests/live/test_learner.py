@@ -92,9 +92,10 @@ def test_refreshes_are_remembered_as_they_were():
     event = {"time": 1.5, "model": 1, "learned": 2, "labelled": 3, "items": 4}
     event |= {"seconds": 0.5, "gain": None}
     monitor.refreshed(event, None)
-    assert monitor.last_refresh == {**event, "flips": None}
+    assert monitor.last_refresh == {**event, "flips": None, "reverted_to": None}
     monitor.refreshed({**event, "model": 2, "gain": 0.25}, np.array([0.5, 0.0]))
-    assert monitor.last_refresh == {**event, "model": 2, "gain": 0.25, "flips": 0.25}
+    second = {"model": 2, "gain": 0.25, "flips": 0.25, "reverted_to": None}
+    assert monitor.last_refresh == {**event, **second}
     assert [each["model"] for each in monitor.refreshes] == [1, 2]
     for _ in range(3):
         monitor.refreshes_ = np.repeat(monitor.refreshes_, 1000, axis=0)[:REMEMBERED]

@@ -27,6 +27,9 @@ def status_lines(facts: Facts) -> Iterator[tuple[str, str, str]]:
     waiting = f"; {learner['waiting']:,} wait for a full batch" if learner["waiting"] else ""
     leaving = f"; {learner['leaving']:,} are to be forgotten" if learner["leaving"] else ""
     yield "Models", "learner", learned + waiting + leaving
+    if learner["clipped"] or learner["left_out"]:
+        left = f"; {learner['left_out']:,} items were not learned" if learner["left_out"] else ""
+        yield "", "extreme", f"{learner['clipped']:,} values were replaced before learning{left}"
     yield "", "serving", _serving(facts["serving"])
     yield "Quality", "precision", _precision(facts["quality"])
     yield "", "drift", _drift(facts["quality"])
@@ -51,8 +54,10 @@ def _serving(serving: Facts) -> str:
         return "none yet: nothing can be searched before the first batch is learned"
     if serving["learned"] is None:
         return f"model {serving['model']}, the one the collection was made with"
+    older = serving["reverted_to"]
+    again = "" if older is None else f", model {older} again"
     since = f"as learned from {serving['learned']:,} items, since {_date(serving['since'])}"
-    return f"model {serving['model']}, {since}; it makes all codes"
+    return f"model {serving['model']}{again}, {since}; it makes all codes"
 
 
 def _precision(quality: Facts) -> str:

@@ -302,6 +302,31 @@ def refresh(
 
 
 @app.command()
+def revert(
+    collection: Address,
+    model: Annotated[
+        int, Option(metavar="N", min=1, help="Number of a model that has served (see history).")
+    ],
+    jobs: Jobs = 1,
+    scheduler: options.Scheduler = None,
+) -> None:
+    """Encode all items with an older model, and search those codes.
+
+    The learner stays as it is: relearn makes a new one of the stored items.
+    """
+    with (
+        _open(collection) as items,
+        _executor(jobs, scheduler) as executor,
+        console.showing_progress("encoding") as progress,
+    ):
+        if not items.revert(model, executor=executor, progress=progress):
+            typer.echo(f"Model {items.model_number} serves, and is model {model}: nothing to do.")
+            return
+        event = items.history().refreshes[-1]
+    _print_refresh(event)
+
+
+@app.command()
 def relearn(
     collection: Address,
     method: Annotated[
@@ -405,7 +430,7 @@ def history(collection: Address, as_json: options.Json = False) -> None:
         gain, flips, seconds = map(event.get, ("gain", "flips", "seconds"))
         row = (
             f"{datetime.fromtimestamp(event['time']).astimezone():%Y-%m-%d %H:%M:%S}",
-            f"model {event['model']} serves" if "model" in event else "drift found",
+            _what_happened(event),
             f"{event['labelled']:,}",
             None if gain is None else f"{gain:+.3f} bits",
             None if flips is None else f"{flips:.1%}",
@@ -414,6 +439,13 @@ def history(collection: Address, as_json: options.Json = False) -> None:
         rows.append(row)
     numbers = ("labelled items", "gain", "bits changed", "took")
     console.print_table(("when", "what", *numbers), rows, numbers=numbers)
+
+
+def _what_happened(event: dict[str, Any]) -> str:
+    if "model" not in event:
+        return "drift found"
+    older = event["reverted_to"]
+    return f"model {event['model']} serves" + ("" if older is None else f", model {older} again")
 
 
 @app.command()

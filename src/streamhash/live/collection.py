@@ -427,6 +427,29 @@ class Collection:
         """
         return self._refresher.run(executor, progress)
 
+    def revert(
+        self,
+        model: int,
+        *,
+        executor: Executor | None = None,
+        progress: Progress = lambda *_: None,
+    ) -> bool:
+        """Serve an older model again, by its number in ``models``; return if that is a change.
+
+        It is a refresh to codes of the older model, which comes back under a new number; a refresh
+        that was interrupted is given up for it. The learner stays as it is, and the collection does
+        not refresh by itself until labelled items that came since have shown that the learner is
+        better. One that learned what it should not have is put right by ``relearn``.
+
+        Parameters
+        ----------
+        model : int
+        executor, progress
+            As those of ``refresh``.
+        """
+        check_parameters("Collection.revert", {"model": model}, {"model": Whole(1)})
+        return self._refresher.run(executor, progress, older=model)
+
     def relearn(
         self,
         hasher: OnlineHasher | None = None,
@@ -772,11 +795,14 @@ class Collection:
                     "learned": learner.n_learned_,
                     "waiting": learner.n_waiting,
                     "leaving": learner.n_leaving,
+                    "clipped": learner.n_clipped_,
+                    "left_out": learner.n_left_out_,
                 },
                 "serving": {
                     "model": moment.number,
                     "learned": None if last is None else last["learned"],
                     "since": None if last is None else last["time"],
+                    "reverted_to": None if last is None else last["reverted_to"],
                 },
                 "backend": self._view.status(),
                 "refresh": self._refresher.status(self.n_features),

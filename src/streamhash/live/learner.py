@@ -5,6 +5,7 @@ it is durable, so that a collection opened again goes on with the same curves; f
 is a few numbers, and the curve keeps a bounded number of points.
 """
 
+import logging
 import math
 import time
 import zlib
@@ -17,7 +18,7 @@ from sklearn.base import clone
 
 from streamhash.base import Matrix, OnlineHasher, Streaming, new_generator, snapshot
 from streamhash.codes import Codes, unpack
-from streamhash.errors import FileError, UnreachableError
+from streamhash.errors import ExtremeRowsError, FileError, UnreachableError
 from streamhash.labels import neighbours
 from streamhash.learned import (
     AnyOf,
@@ -37,6 +38,8 @@ from streamhash.reservoir import Reservoir
 
 if TYPE_CHECKING:
     from streamhash.live.view import Moment
+
+logger = logging.getLogger(__name__)
 
 NEIGHBOURS = 10  # labelled neighbours whose labels an answer is judged by
 LOOKED_AT = 50  # neighbours that are looked at to find so many labelled ones
@@ -95,6 +98,9 @@ class Monitor(Streaming):
         Alarms: when, after how many labelled items, and the recent precision before.
     refreshes_ : array (n, 8)
         The last changes of the serving model: ``EVENT``.
+    reverts_ : array (n, 3)
+        Those of them that went back: the new model's number, that of the older one it is, and how
+        much the learner had learned.
     flips_ : array (k,), or None
         Share of the items' codes in which the last refresh changed each bit.
     """
@@ -118,6 +124,7 @@ class Monitor(Streaming):
         least_=Real(),
         drifts_=Records("time", "labelled", "precision"),
         refreshes_=Array(np.float64, "refreshes", len(EVENT), nan=True),
+        reverts_=Array(np.int64, "reverts", 3, low=0, optional=True),
         flips_=AnyOf(None, Array(np.float64, "bits")),
     )
 
@@ -134,6 +141,7 @@ class Monitor(Streaming):
         self.n_since_alarm_, self.mean_since_alarm_, self.shortfall_, self.least_ = 0, 0.0, 0.0, 0.0
         self.drifts_: list[dict[str, Any]] = []
         self.refreshes_ = np.empty((0, len(EVENT)))
+        self.reverts_ = np.empty((0, 3), np.int64)
         self.flips_: NDArray[np.float64] | None = None
 
     def answers(self, precisions: NDArray[np.float64], *, time: float, labelled: int) -> None:
@@ -186,23 +194,41 @@ class Monitor(Streaming):
     @property
     def refreshes(self) -> list[dict[str, Any]]:
         """The refreshes, a dict each; what is not known is None."""
-        return [_as_event(row) for row in self.refreshes_.tolist()]
+        return [self._as_event(row) for row in self.refreshes_.tolist()]
 
     @property
     def last_refresh(self) -> dict[str, Any] | None:
         """The last of them."""
-        return _as_event(self.refreshes_[-1].tolist()) if len(self.refreshes_) else None
+        return self._as_event(self.refreshes_[-1].tolist()) if len(self.refreshes_) else None
+
+    @property
+    def is_reverted(self) -> bool:
+        """Whether the last of them went back to an older model."""
+        last = self.last_refresh
+        return last is not None and last["reverted_to"] is not None
+
+    @property
+    def learned_then(self) -> int:
+        """How much had been learned at the last of them."""
+        last = self.last_refresh
+        if last is None:
+            return 0
+        return int(self.reverts_[-1, 2]) if self.is_reverted else int(last["learned"])
+
+    def reverted(self, model: int, older: int, n_learned: int) -> None:
+        """Take note that the next refresh goes back to an older model."""
+        self.reverts_ = np.vstack([self.reverts_, [model, older, n_learned]])[-REMEMBERED:]
+
+    def _as_event(self, row: list[float]) -> dict[str, Any]:
+        event: dict[str, Any] = dict(zip(EVENT, row, strict=True))
+        for name, value in event.items():
+            event[name] = None if math.isnan(value) else int(value) if name in COUNTS else value
+        older = self.reverts_[self.reverts_[:, 0] == event["model"], 1]
+        return {**event, "reverted_to": int(older[-1]) if len(older) else None}
 
     def series(self) -> list[dict[str, float]]:
         """Return the curve, a dict a point."""
         return [dict(zip(CURVE, row, strict=True)) for row in self.points_.tolist()]
-
-
-def _as_event(row: list[float]) -> dict[str, Any]:
-    event: dict[str, Any] = dict(zip(EVENT, row, strict=True))
-    for name, value in event.items():
-        event[name] = None if math.isnan(value) else int(value) if name in COUNTS else value
-    return event
 
 
 class Knowledge(Streaming):
@@ -261,6 +287,8 @@ class Learner(Streaming):
         The gain of every item that came since the serving model serves, summed up: bits.
     n_items_ : int
         Items in the collection at the last stage.
+    n_clipped_, n_left_out_ : int
+        Extreme values that were replaced, and items too extreme to be learned.
     waiting_rows_, waiting_labels_ : array (n, d), list
         Only where version 0.1 has stored what waits: it did so without keys.
     """
@@ -272,6 +300,8 @@ class Learner(Streaming):
         gain_=AnyOf(None, Real(nan=True)),
         missed_=Real(optional=True),
         n_items_=Count(optional=True),
+        n_clipped_=Count(optional=True),
+        n_left_out_=Count(optional=True),
         # Not yet in files of version 0.1, which has the last four instead.
         is_ready_=Value(Choice(True, False), optional=True),
         waiting_=Array(np.uint8, "bytes", optional=True),
@@ -313,6 +343,7 @@ class Learner(Streaming):
         self.gain_: float | None = None
         self.missed_ = 0.0
         self.n_items_ = 0
+        self.n_clipped_, self.n_left_out_ = 0, 0
 
     @classmethod
     def stored(
@@ -326,6 +357,8 @@ class Learner(Streaming):
             learner.waiting_ = pack_keys(NO_KEYS)
             learner.leaving_rows_, learner.leaving_labels_ = np.empty((0, 0), np.float32), []
             learner.is_ready_ = is_fitted(learner.hasher_)
+        if not hasattr(learner, "n_clipped_"):
+            learner.n_clipped_, learner.n_left_out_ = 0, 0
         return learner
 
     def copy(self) -> "Learner":
@@ -419,6 +452,9 @@ class Learner(Streaming):
         chosen = known if self.hasher.needs_labels else [*range(len(lesson.keys))]
         if not chosen:
             return twin
+        place = "Collection.label" if lesson.are_stored else "Collection.add"
+        rows = lesson.rows[chosen].astype(np.float32, copy=False)
+        self.hasher_.refuse_extremes(rows, place, chosen)
         twin, labelled = twin or self._loaded().copy(), directory.n_labelled + len(known)
         if codes is not None and known:
             own = lesson.keys[known] if lesson.are_stored else None
@@ -588,7 +624,7 @@ class Learner(Streaming):
         while n < len(X) and (all_now or len(X) - n >= self._stage):
             end = min(n + self._stage, len(X))
             names = y[place[n] : place[n] + known[n:end].sum()]
-            self.hasher_.partial_fit(X[n:end], names if self.hasher_.needs_labels else None)
+            self._learn_rows(X[n:end], names if self.hasher_.needs_labels else None)
             n = end
         if n == 0:
             return 0
@@ -599,8 +635,27 @@ class Learner(Streaming):
             sample.take(rows, names)
         self.n_items_ = n_items
         self.n_learned_ += n
-        self.is_ready_, self.state = True, None
+        self.n_clipped_ = self.hasher_.n_clipped_
+        self.is_ready_, self.state = is_fitted(self.hasher_), None
         return n
+
+    def _learn_rows(self, X: Matrix, y: NDArray[Any] | None) -> None:
+        """Learn a stage; rows too extreme for it are left out, as they are stored already."""
+        while len(X):
+            try:
+                self.hasher_.partial_fit(X, y)
+            except ExtremeRowsError as error:
+                n = len(error.rows)
+                if n:
+                    X = np.delete(X, error.rows, axis=0)
+                    y = None if y is None else np.delete(y, error.rows)
+                else:  # the first rows of all were extreme: what was learned from them is of no use
+                    n = self.hasher_.n_samples_seen_
+                    self.hasher_ = clone(self.hasher)
+                self.n_left_out_ += n
+                logger.warning("%d items are not learned from: %s", n, error)
+            else:
+                return
 
     def _weigh(
         self, new: OnlineHasher, serving: OnlineHasher, X: Matrix, y: NDArray[Any], n: int

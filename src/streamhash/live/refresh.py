@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from streamhash.codes import code_bytes
-from streamhash.errors import InputError
+from streamhash.errors import InputError, NotFoundError
 from streamhash.live.arrow import Keys
 from streamhash.live.backends import Backend
 from streamhash.live.journal import Journal, Model, Pieces, Result, encode
@@ -76,8 +76,9 @@ class Refresher:
                 return learner.is_ready
             if self._journal.pending is not None:
                 return self.policy != RefreshPolicy()
-            last = learner.monitor_.last_refresh
-            since = learner.n_learned_ - (0 if last is None else last["learned"])
+            if learner.monitor_.is_reverted and learner.missed_ <= 0:
+                return False  # not back to what was left, unless it has shown to be better since
+            since = learner.n_learned_ - learner.monitor_.learned_then
             return self.policy.is_due(since, learner.missed_, len(moment.directory))
 
     def run_if_due(self) -> None:
@@ -116,13 +117,14 @@ class Refresher:
         progress: Progress = lambda *_: None,
         *,
         by_hand: bool = True,
+        older: int | None = None,
     ) -> bool:
-        """Refresh now; return whether the serving model changed."""
+        """Refresh now, or go back to an ``older`` model; return whether the serving one changed."""
         journal, view = self._journal, self._view
         with self._running:
             start = time.monotonic()
             with journal.changing("refresh"):
-                model = self._begin(by_hand)
+                model = self._begin(by_hand) if older is None else self._begin_revert(older)
                 if model is None:
                     self.error = None
                     return False
@@ -166,18 +168,37 @@ class Refresher:
         content = learner.hasher_.encoder().to_bytes()
         if moment.model is not None and content == moment.model.to_bytes():
             return None
+        gain = None if moment.model is None else learner.gain_
+        return self._stored(content, learned=learner.n_learned_, gain=gain)
+
+    def _begin_revert(self, older: int) -> Model | None:
+        """Return a model like an older one, to change to; None if that is what serves.
+
+        A refresh that was interrupted is given up, unless it was to the same.
+        """
+        journal, moment = self._journal, self._view.now
+        if older not in [number for number, _ in journal.models()]:
+            raise NotFoundError(
+                f"Collection.revert: there is no model {older}; models() lists those there are."
+            )
+        model = journal.read_model(older)
+        pending = None if journal.pending is None else journal.read_model(journal.pending)
+        if pending is not None and pending.facts.get("reverted_to") == older:
+            return pending
+        serves = None if moment.model is None else moment.model.to_bytes()
+        if pending is None and model.hasher().to_bytes() == serves:
+            return None
+        facts = {"learned": model.facts["learned"], "gain": None, "reverted_to": older}
+        return self._stored(model.content, **facts)
+
+    def _stored(self, content: bytes, **facts: Any) -> Model:
+        """Store a model as the next to serve."""
+        journal, moment = self._journal, self._view.now
         journal.settle()
         journal.join_fragments("items")
-        model = Model(
-            moment.number + 1,
-            content,
-            {
-                "made": time.time(),
-                "learned": learner.n_learned_,
-                "items": len(moment.directory),
-                "gain": None if moment.model is None else learner.gain_,
-            },
-        )
+        number = max(moment.number, journal.last_model) + 1
+        facts = {"made": time.time(), "items": len(moment.directory), **facts}
+        model = Model(number, content, facts)
         journal.append_model(model)
         return model
 
@@ -196,7 +217,9 @@ class Refresher:
             "seconds": time.monotonic() - start,
             "gain": model.facts["gain"],
         }
-        twin = self._learner.copy()
+        twin, older = self._learner.copy(), model.facts.get("reverted_to")
+        if older is not None:
+            twin.monitor_.reverted(model.number, older, twin.n_learned_)
         twin.served(event, flips if model.number > 1 and rows else None)
         with journal.storing(self._learner, twin, items=1):
             journal.commit_codes(model.number, code_bytes(work.hasher.n_bits), results, schema)

@@ -280,13 +280,14 @@ class _Service:
         ]
         return {"total": total, "items": items}
 
-    async def refresh(self, *, wait: bool) -> bool | None:
-        """Refresh; return whether the model changed, None if it goes on."""
+    async def refresh(self, *, wait: bool, older: int | None = None) -> bool | None:
+        """Refresh, or go back to an older model; return if it changed, None if it goes on."""
         if self._refreshing is None or self._refreshing.done():
-            work = to_thread.run_sync(self.collection.refresh)
-            self._refreshing = asyncio.create_task(work)
-        elif wait:
-            raise HTTPException(503, "a refresh is running; try again.")
+            revert = partial(self.collection.revert, older or 0)
+            do = self.collection.refresh if older is None else revert
+            self._refreshing = asyncio.create_task(to_thread.run_sync(do))
+        elif wait or older is not None:
+            raise HTTPException(409, "a refresh is running; ask again when it is over.")
         timeout = None if wait else REFRESH_SECONDS
         done, _ = await asyncio.wait({self._refreshing}, timeout=timeout)
         return self._refreshing.result() if done else None
@@ -504,7 +505,16 @@ def _add_items(app: FastAPI, service: _Service) -> None:
     @app.post("/api/refresh", response_model=models.Refreshing, responses=responses)
     async def refresh(body: models.RefreshBody) -> Response:
         """Encode all items with what has been learned, and serve that."""
-        changed = await service.refresh(wait=body.wait)
+        return refreshing(await service.refresh(wait=body.wait))
+
+    responses = {202: {"model": models.Refreshing}, **_errors(400, 403, 404, 409)}
+
+    @app.post("/api/revert", response_model=models.Refreshing, responses=responses)
+    async def revert(body: models.RevertBody) -> Response:
+        """Encode all items with an older model, and serve that again."""
+        return refreshing(await service.refresh(wait=body.wait, older=body.model))
+
+    def refreshing(changed: bool | None) -> Response:
         running = changed is None
         return Json({"running": running, "changed": changed}, 202 if running else 200)
 

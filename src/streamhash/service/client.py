@@ -95,6 +95,12 @@ class Client:
         changed = self._json("/api/refresh", {"wait": wait}, read=False)["changed"]
         return None if changed is None else bool(changed)
 
+    def revert(self, model: int, *, wait: bool = True) -> bool | None:
+        """Serve an older model again; return if it changed, None if it still goes on."""
+        body = {"model": int(model), "wait": wait}
+        changed = self._json("/api/revert", body, read=False)["changed"]
+        return None if changed is None else bool(changed)
+
     # ------------------------------------------------------------------------------------- reading
 
     def search(

@@ -113,6 +113,12 @@ class RefreshBody(_Body):
     wait: bool = False
 
 
+class RevertBody(RefreshBody):
+    """An older model that is to serve again."""
+
+    model: Number
+
+
 class ByModel(_Body):
     """A model that serves or has served."""
 
