@@ -99,7 +99,7 @@ class Twin:
     def do(self, task: Task) -> None:
         """Learn from a task, as the collection does."""
         directory, learner = self.directory, self.learner
-        moment = Moment(0, None, None, directory)
+        moment = Moment.of(0, None, None, directory)
         keys = directory.find(task.get("ids", []))
         if task["do"] in ("add", "replace"):
             ids, labels = np.array(task["ids"]), task["labels"]
@@ -126,7 +126,7 @@ class Twin:
     def learn_all(self) -> None:
         """Learn and forget all that waits, as a refresh does first."""
         self.learner.forget_leaving()
-        self.learner.learn_waiting(Moment(0, None, None, self.directory), self.read)
+        self.learner.learn_waiting(Moment.of(0, None, None, self.directory), self.read)
 
     def learned(self) -> bytes:
         return learned(self.learner, self.directory)

@@ -62,6 +62,15 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="streamhash")
 
 
+def after_fork(call: Callable[[], None]) -> None:
+    """Call it in every child that ``os.fork`` makes of this process, if there is such a thing."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=call)
+
+
+after_fork(_pool.cache_clear)  # whose threads a child does not have
+
+
 def run_blocks(work: Callable[[Block], Result], blocks: Iterable[Block]) -> list[Result]:
     """Call ``work`` on every block, on as many threads as are set; results in their order."""
     todo = list(blocks)
@@ -71,11 +80,34 @@ def run_blocks(work: Callable[[Block], Result], blocks: Iterable[Block]) -> list
     return list(_pool(threads).map(work, todo))
 
 
-class _SingleThreadedBlas:
-    """BLAS at one thread while anyone needs it: the first to enter sets it, the last restores."""
+class ProcessLock:
+    """A lock among the threads of a process, for its whole life; a forked child finds it open.
+
+    Else a child would wait for threads that only its parent has.
+    """
 
     def __init__(self) -> None:
+        self._renew()
+        after_fork(self._renew)
+
+    def _renew(self) -> None:
         self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+class _SingleThreadedBlas:
+    """BLAS at one thread while anyone needs it: the first to enter sets it, the last restores.
+
+    In a child that was forked meanwhile it stays so.
+    """
+
+    def __init__(self) -> None:
+        self._lock = ProcessLock()
         self._users = 0
         self._limit: Any = None
 

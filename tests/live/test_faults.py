@@ -218,10 +218,8 @@ def test_a_forked_child_does_not_hold_the_lock(tmp_path):
         from streamhash.live.locks import WriterLock
         from pathlib import Path
         lock = WriterLock(Path(sys.argv[1]))
-        child = os.fork()
-        if child == 0:
-            time.sleep(60)
-        print(child, flush=True)
+        if os.fork() == 0:
+            print(os.getpid(), flush=True)  # by now it has let go of what it inherited
         time.sleep(60)
         """,
         path,

@@ -1,13 +1,16 @@
 """One writer and any number of readers, by locks that die with their process."""
 
+import os
 import subprocess
 import sys
 import textwrap
+import time
+from contextlib import ExitStack
 
 import pytest
 
 from streamhash import InUseError
-from streamhash.live.locks import ReaderLease, WriterLock, oldest_lease
+from streamhash.live.locks import LEASE_SECONDS, LEASES, ReaderLease, WriterLock, leased
 
 
 def test_one_writer_at_a_time(tmp_path):
@@ -18,19 +21,29 @@ def test_one_writer_at_a_time(tmp_path):
     WriterLock(tmp_path).release()
 
 
-def test_the_oldest_version_in_use_is_known(tmp_path):
-    assert oldest_lease(tmp_path, 12) == 12
-    first, second = ReaderLease(tmp_path), ReaderLease(tmp_path, 9)
-    assert oldest_lease(tmp_path, 12) == 0  # a reader that has not said which keeps all
-    first.use(5)
-    assert oldest_lease(tmp_path, 12) == 5
-    first.use(11)
-    assert oldest_lease(tmp_path, 12) == 9
-    first.release()
-    second.release()
-    first.release()
-    assert oldest_lease(tmp_path, 12) == 12
+def test_the_versions_in_use_are_known(tmp_path):
+    assert leased(tmp_path) == (set(), set())
+    with ReaderLease(tmp_path, 5, 2), ReaderLease(tmp_path, 5, 3), ReaderLease(tmp_path, 9, 3):
+        assert leased(tmp_path) == ({5, 9}, {2, 3})
+    assert leased(tmp_path) == (set(), set())
     assert not [*(tmp_path / "readers").iterdir()]
+
+
+def test_readers_that_stopped_are_given_up_and_there_are_never_too_many(tmp_path):
+    with ExitStack() as leases:
+        held = [leases.enter_context(ReaderLease(tmp_path, i, 0)) for i in range(1, LEASES + 3)]
+        assert leased(tmp_path).items == {*range(3, LEASES + 3)}  # the latest
+        for path in (tmp_path / "readers").iterdir():
+            os.utime(path, (0, time.time() - LEASE_SECONDS))
+        assert leased(tmp_path).items == set()
+        held[0].renew()
+        assert leased(tmp_path).items == {1}
+
+
+def test_a_lease_that_cannot_be_left_is_done_without(tmp_path):
+    (tmp_path / "readers").write_text("in the way")
+    with ReaderLease(tmp_path, 5, 2) as lease:
+        lease.renew()
 
 
 def test_leases_of_the_dead_and_of_version_01(tmp_path):
@@ -38,14 +51,14 @@ def test_leases_of_the_dead_and_of_version_01(tmp_path):
         import os, signal, sys
         from pathlib import Path
         from streamhash.live.locks import ReaderLease
-        lease = ReaderLease(Path(sys.argv[1]), 3)
+        lease = ReaderLease(Path(sys.argv[1]), 3, 1)
         os.kill(os.getpid(), signal.SIGKILL)
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(program), str(tmp_path)])
     (left,) = (tmp_path / "readers").iterdir()
-    assert left.name.startswith("3-")
+    assert left.name.startswith("3.1-")
     (tmp_path / "readers" / "0f3a").write_text("7")  # as 0.1.0 named them
-    assert oldest_lease(tmp_path, 12) == 12
+    assert leased(tmp_path) == (set(), set())
     assert not [*(tmp_path / "readers").iterdir()]
 
 

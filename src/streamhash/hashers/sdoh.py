@@ -5,7 +5,6 @@ sums over all rows and from a class-balanced sample of them (``settle``), unless
 """
 
 import logging
-import threading
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -23,10 +22,10 @@ from streamhash.learned import Array, Count, Generator, Labels, ListOf, Part, Re
 from streamhash.memory import ClassMemory
 from streamhash.parameters import Choice, Maybe, Number, Span, Values, Whole, parameter
 from streamhash.random_features import RandomFeatures
-from streamhash.threads import single_threaded_blas
+from streamhash.threads import ProcessLock, single_threaded_blas
 
 log = logging.getLogger("streamhash.hashers")
-settling = threading.Lock()  # threads that encode with one model wait for its hash functions
+settling = ProcessLock()  # threads that encode with one model wait for its hash functions
 
 ROWS_AT_ONCE = 512  # rows whose products are summed together
 JUDGES = 1000  # rows of the memory that choose the ridge

@@ -5,11 +5,13 @@ finds nothing in its cache on disk), a line is logged as a warning on ``streamha
 that a person sees why the first call takes seconds. Silence it with
 ``logging.getLogger("streamhash.kernels").setLevel(logging.ERROR)``.
 
-The quick loading and the announcement use parts of numba that are not public. Where a version of
-numba lacks them, kernels are plain ``njit(cache=True)`` functions, and nothing is announced.
+The quick loading, the announcement and the care for forks use parts of numba that are not public.
+Where a version of numba lacks them, kernels are plain ``njit(cache=True)`` functions, and nothing
+is announced.
 """
 
 import logging
+import os
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
@@ -98,4 +100,17 @@ def _announce_compiling() -> None:
     event.register("numba:compile", Announce())  # type: ignore[no-untyped-call]
 
 
+def _let_forks_wait() -> None:
+    """Fork only between compilations: a child would wait for one that goes on in its parent."""
+    try:
+        from numba.core.compiler_lock import global_compiler_lock as lock
+    except ImportError:
+        return
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(
+            before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+        )
+
+
 _announce_compiling()
+_let_forks_wait()

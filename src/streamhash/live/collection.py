@@ -1,11 +1,15 @@
 """A durable collection: learns from labelled items as they come, and is searched all the while."""
 
+import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from os import PathLike, fspath
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +17,19 @@ from sklearn.base import clone
 
 from streamhash.base import NotStartedError, OnlineHasher
 from streamhash.codes import Codes
-from streamhash.errors import ConflictError, InputError, NotFoundError, UnreachableError, shown
+from streamhash.errors import (
+    ConflictError,
+    FileError,
+    InputError,
+    NotFoundError,
+    UnreachableError,
+    shown,
+)
 from streamhash.labels import as_numpy, check_item_labels
 from streamhash.live.arrow import Batch, Keys, code_columns
-from streamhash.live.journal import Journal, Model
+from streamhash.live.journal import TRIES, Journal, Model
 from streamhash.live.learner import Learner, Lesson, Progress
+from streamhash.live.locks import ReaderLease
 from streamhash.live.refresh import Refresher
 from streamhash.live.store import DURABILITY
 from streamhash.live.view import Answer, Listing, View
@@ -31,6 +43,8 @@ from streamhash.storable import check_metadata, check_new_ids
 RETRIES = 5  # of a search whose model was replaced, and its codes dropped, before it was through
 MOST_ANSWERS = 10**8  # of a search, 1.2 GB, unless that many items are there
 METADATA_KEPT = 100_000  # items whose metadata are remembered
+
+Result = TypeVar("Result")
 
 
 class _Checked(NamedTuple):
@@ -46,6 +60,18 @@ class _Checked(NamedTuple):
         """Return the items at these places."""
         labels, texts = ([values[i] for i in places] for values in (self.labels, self.metadata))
         return _Checked(self.ids[places], self.rows[places], labels, texts, self.found[places])
+
+
+class Contents(NamedTuple):
+    """All items of a collection as they were at one moment."""
+
+    model: int  # the number of the one that serves, 0 while there is none
+    n_bits: int
+    id_kind: str | None
+    n_features: int | None
+    vector_type: str
+    label_names: list[Any]  # that items have or had
+    batches: Iterator[Batch]  # in the order of adding
 
 
 class Collection:
@@ -93,11 +119,26 @@ class Collection:
         self._metadata: dict[int, Any] = {}
         self._reading_metadata = threading.Lock()
         journal.reload = self._load
+        _open.add(self)
         try:
             self._load()
         except BaseException:
             journal.release()
             raise
+
+    def forked(self) -> None:
+        """Change nothing any more, in a child of this process; what is in memory can be searched.
+
+        Locks may be held by threads that the child does not have, so they are made anew.
+        """
+        self._journal.forked()
+        self._refresher.forked()
+        self._reading_metadata, self._metadata_journal = threading.Lock(), None
+
+    @property
+    def looking(self) -> threading.Lock:
+        """Held while what is in memory changes: forks wait for it."""
+        return self._view.looking
 
     # ---------------------------------------------------------------------- create, open, close
 
@@ -211,7 +252,7 @@ class Collection:
         try:
             self.wait()
         finally:
-            if self._view.now.backend is not None:
+            if self._view.now.backend is not None and not self._journal.is_forked:
                 self._view.now.backend.close()
             self._refresher.stop()
 
@@ -225,11 +266,12 @@ class Collection:
         """Follow what is stored; as the writer, put right what a crash has left behind."""
         journal, view = self._journal, self._view
         anew, journal.is_stale = journal.is_stale, True
-        content, state = journal.load()
-        if anew:
-            view.load()
-        else:
-            view.advance()
+        content, state, lease = journal.load()
+        with lease:
+            if anew:
+                view.load()
+            else:
+                view.advance()
         place = journal.uri("learner")
         self._learner.become(Learner.stored(content, state, journal.read_state, place=place))
         journal.is_stale = False
@@ -239,18 +281,34 @@ class Collection:
     def _follow(self) -> None:
         """As a reader, see what the writer has stored meanwhile."""
         journal = self._journal
-        if journal.is_closed or not (journal.read_only or journal.is_stale):
+        if journal.is_closed or journal.is_forked or not (journal.read_only or journal.is_stale):
             return
         with journal.lock:
             if not journal.is_stale and (not journal.read_only or journal.is_current):
                 return
-            for tries_left in (2, 1, 0):
+            for tries_left in reversed(range(TRIES)):
                 try:
                     return self._load()
                 except (OSError, ValueError):
                     # The writer may delete what is looked at between two looks: look again.
                     if not tries_left:
                         raise
+
+    def _read(self, read: Callable[[], Result]) -> Result:
+        """Read what is stored; as a reader, again in a newer version if the writer deletes it."""
+        journal = self._journal
+        for tries_left in reversed(range(TRIES)):
+            self._follow()
+            with journal.lock:
+                try:
+                    with nullcontext() if tries_left == TRIES - 1 else journal.lease():
+                        return read()
+                except InputError:
+                    raise
+                except (OSError, ValueError):
+                    if not tries_left or not journal.read_only:
+                        raise
+        raise AssertionError("the last try returns or raises")
 
     # ---------------------------------------------------------------------------------- changes
 
@@ -406,8 +464,9 @@ class Collection:
         return keys, names
 
     def _tidy(self) -> None:
-        if not self._refresher.is_running:
-            self._journal.tidy(self._view.keys)
+        with self._journal.lock:  # a refresh cannot begin meanwhile
+            if not self._refresher.is_running:
+                self._journal.tidy(self._view.keys)
 
     # ---------------------------------------------------------------------------------- refresh
 
@@ -478,7 +537,9 @@ class Collection:
                 "as the codes of this collection have; for others, export the items and add them "
                 "to a new collection."
             )
-        if journal.pending is not None:
+        with journal.lock:
+            is_pending = journal.pending is not None
+        if is_pending:
             self.refresh(executor=executor)  # that was interrupted
         with journal.changing("relearn"):
             twin = learner.relearned(hasher, self._view.now, journal.vectors, progress)
@@ -510,11 +571,11 @@ class Collection:
 
     def __len__(self) -> int:
         self._follow()
-        return len(self._view.now.directory)
+        return len(self._view)
 
     def __contains__(self, item: object) -> bool:
         self._follow()
-        return item in self._view.now.directory
+        return item in self._view
 
     @property
     def read_only(self) -> bool:
@@ -525,7 +586,7 @@ class Collection:
     def ids(self) -> list[Any]:
         """The ids, in the order of adding."""
         self._follow()
-        return self._view.now.directory.ids
+        return self._view.ids()
 
     @property
     def id_kind(self) -> str | None:
@@ -629,13 +690,14 @@ class Collection:
 
     def get(self, ids: Any) -> list[Item]:
         """Return items by their ids, in that order."""
-        self._follow()
-        with self._journal.lock:
-            keys, names = self._find(ids, "Collection.get")
-            if len(keys) == 0:
-                return []
-            batch = self._journal.items(keys, codes=self._view.now.number)
-            labels = self._view.now.directory.listing.label_names_of(keys)
+        return self._read(partial(self._get, ids))
+
+    def _get(self, ids: Any) -> list[Item]:
+        keys, names = self._find(ids, "Collection.get")
+        if len(keys) == 0:
+            return []
+        batch = self._journal.items(keys, codes=self._view.now.number)
+        labels = self._view.now.listing.label_names_of(keys)
         codes = [None] * len(keys) if batch.codes is None else batch.codes
         rows = zip(names.tolist(), batch.vectors, labels, batch.metadata, codes, strict=True)
         return [Item(*row) for row in rows]
@@ -643,33 +705,30 @@ class Collection:
     def labels(self, ids: Any) -> list[Any]:
         """Return the labels of ids, from memory; None where there is no label, or no item."""
         self._follow()
-        directory = self._view.now.directory
-        keys = directory.find(check_ids(ids, place="Collection.labels").tolist())
-        known = iter(directory.listing.label_names_of(keys[keys >= 0]))
-        return [next(known) if key >= 0 else None for key in keys.tolist()]
+        return self._view.labels(check_ids(ids, place="Collection.labels").tolist())
 
     def label_names(self) -> list[Any]:
         """Return the labels that items have or had."""
         self._follow()
-        return [*self._view.now.directory.listing.names]
+        return self._view.label_names()
 
     def vectors_of(self, ids: Any) -> tuple[Keys, NDArray[np.float32]]:
         """Return the keys and the vectors of items by their ids, in that order."""
-        self._follow()
-        with self._journal.lock:
+
+        def read() -> tuple[Keys, NDArray[np.float32]]:
             keys, _ = self._find(ids, "search")
-            return keys, self._vectors(keys)
+            return keys, self._journal.vectors(keys)
+
+        return self._read(read)
 
     def sample(self, choose: Callable[[Keys], Keys]) -> tuple[Keys, NDArray[np.float32], Listing]:
         """Return keys chosen among all, their vectors, and the listing that they belong to."""
-        self._follow()
-        with self._journal.lock:
-            directory = self._view.now.directory
-            keys = choose(directory.keys)
-            return keys, self._vectors(keys), directory.listing
 
-    def _vectors(self, keys: Keys) -> NDArray[np.float32]:
-        return self._journal.vectors(keys)
+        def read() -> tuple[Keys, NDArray[np.float32], Listing]:
+            keys = choose(self._view.now.directory.keys)
+            return keys, self._journal.vectors(keys), self._view.now.listing
+
+        return self._read(read)
 
     def list_items(
         self, offset: int, limit: int, *, newest: bool = False
@@ -677,7 +736,7 @@ class Collection:
         """Return how many items there are, and the keys, ids and labels of some, as they came."""
         self._follow()
         with self._journal.lock:
-            keys, listing = self._view.now.directory.keys, self._view.now.directory.listing
+            keys, listing = self._view.now.directory.keys, self._view.now.listing
         chosen = (keys[::-1] if newest else keys)[offset : offset + limit]
         return len(keys), chosen, listing.ids_of(chosen).tolist(), listing.label_names_of(chosen)
 
@@ -698,43 +757,80 @@ class Collection:
 
     def _read_metadata(self, keys: Keys) -> dict[int, Any]:
         found: dict[int, Any] = {}
-        for journal in (self._metadata_journal, None):
+        for tries_left in (3, 2, 1, 0):
+            journal = self._metadata_journal
             try:
-                self._metadata_journal = journal or self._journal.another()
-                batch = self._metadata_journal.items(keys, vectors=False)
+                if tries_left < 3 or journal is None:
+                    journal = self._metadata_journal = self._journal.another()
+                with journal.lease() if tries_left < 2 else nullcontext():
+                    batch = journal.items(keys, vectors=False)
                 found = dict(zip(batch.keys.tolist(), batch.metadata, strict=True))
             except (OSError, ValueError):  # its files were deleted: it was too old
-                if journal is None:
+                if not tries_left:
                     raise
-            if len(found) == len(keys):
+                continue
+            if len(found) == len(keys) or tries_left < 3:
                 break
         return found
 
     def scan(self, *, vectors: bool = True, size: int = 8192) -> Iterator[Batch]:
         """Go through all items, about ``size`` at a time, in the order of adding.
 
-        It sees the moment of its first batch, and no change after it.
+        It sees the moment of its first batch, and no change after it. The writer keeps what it has
+        still to read, as long as the next batch is asked for within ten minutes.
         """
         check_parameters("Collection.scan", {"size": size}, {"size": Whole(1, 2**31)})
         self._follow()
         return self._scan(vectors, size)
 
     def _scan(self, vectors: bool, size: int) -> Iterator[Batch]:
-        with self._journal.lock:
-            moment = self._view.now
-            keys, listing = moment.directory.keys, moment.directory.listing
-            if not len(keys):
-                return
-            labels, names = listing.labels_of(keys), [*listing.names, None]
-            columns = ["id", "metadata", *["vector"][:vectors], *code_columns(moment.number)]
-            parts, lease = self._journal.scan(keys, *columns, size=size), self._journal.lease()
-        try:
-            for part in parts:
-                numbers = labels[np.searchsorted(keys, part.keys)].tolist()
-                yield part._replace(labels=[names[number] for number in numbers])
-        finally:
-            if lease is not None:
+        with self.contents(vectors=vectors, size=size) as contents:
+            yield from contents.batches
+
+    @contextmanager
+    def contents(self, *, vectors: bool, size: int = 8192) -> Iterator[Contents]:
+        """Give all items as they are at this moment, for the length of the block."""
+
+        def take() -> tuple[ReaderLease, Contents]:
+            lease = self._journal.lease()
+            try:
+                return lease, self._contents(lease, vectors, size)
+            except BaseException:
                 lease.release()
+                raise
+
+        lease, contents = self._read(take)
+        with lease:
+            yield contents
+
+    def _contents(self, lease: ReaderLease, vectors: bool, size: int) -> Contents:
+        journal, moment = self._journal, self._view.now
+        keys, listing = moment.directory.keys, moment.listing
+        labels, names = listing.labels_of(keys), [*listing.names, None]
+        columns = ["id", "metadata", *["vector"][:vectors], *code_columns(moment.number)]
+        parts = journal.scan(keys, *columns, size=size)
+
+        def batches() -> Iterator[Batch]:
+            try:
+                for part in parts:
+                    lease.renew()
+                    numbers = labels[np.searchsorted(keys, part.keys)].tolist()
+                    yield part._replace(labels=[names[number] for number in numbers])
+            except (OSError, ValueError) as error:
+                raise FileError(
+                    f"{journal.uri('items')}: cannot be read as it was when this began ({error}); "
+                    "begin again, and take each batch within ten minutes."
+                ) from error
+
+        return Contents(
+            moment.number,
+            self.n_bits,
+            journal.id_kind,
+            journal.n_features,
+            self.vector_type,
+            names[:-1],
+            batches(),
+        )
 
     def export(self, path: str | PathLike[str], *, vectors: bool = False) -> int:
         """Write all items to a file for other programs; return how many.
@@ -754,9 +850,7 @@ class Collection:
 
     def models(self) -> list[tuple[int, dict[str, Any]]]:
         """Return the number and the facts of every model that serves or has served."""
-        self._follow()
-        with self._journal.lock:
-            return self._journal.models()
+        return self._read(self._journal.models)
 
     def model(self, number: int | None = None) -> OnlineHasher:
         """Return the model that serves, or another by its number."""
@@ -764,8 +858,7 @@ class Collection:
         if number is None or number == self._view.now.number:
             return self._serving("model")
         check_parameters("Collection.model", {"number": number}, {"number": Whole(0, LARGEST_ID)})
-        with self._journal.lock:
-            return self._journal.read_model(number).hasher()
+        return self._read(partial(self._journal.read_model, number)).hasher()
 
     def history(self) -> History:
         """Return the refreshes, the alarms of drift, and quality over time."""
@@ -856,3 +949,30 @@ def check_vectors(X: Any, width: int | None, kind: str, *, place: str) -> NDArra
             f"large for {kind}; leave out or fill in such rows first."
         )
     return np.ascontiguousarray(rows)
+
+
+# ------------------------------------------------------------------------------------------ forks
+
+_open: "weakref.WeakSet[Collection]" = weakref.WeakSet()  # collections of this process
+_forking: dict[int, list[Collection]] = {}  # those that a fork by a thread waits for
+
+
+def _before_fork() -> None:
+    _forking[threading.get_ident()] = waiting = [*_open]
+    for collection in waiting:
+        collection.looking.acquire()
+
+
+def _after_fork() -> None:
+    for collection in _forking.pop(threading.get_ident()):
+        collection.looking.release()
+
+
+def _in_child() -> None:
+    _after_fork()
+    for collection in [*_open]:
+        collection.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)

@@ -18,7 +18,7 @@ from streamhash.search import HammingIndex, to_arrow, to_faiss, to_numpy
 from streamhash.storage import whole_file
 
 if TYPE_CHECKING:
-    from streamhash.live.collection import Collection
+    from streamhash.live.collection import Collection, Contents
 
 NAMES = ".ids.json"  # what the file with the ids of a faiss index ends in, where they are strings
 
@@ -40,27 +40,28 @@ def export(collection: "Collection", path: str | PathLike[str], *, vectors: bool
     collection.model()  # without one there are no codes, and it says what to do
     if to_milvus or write is None:
         return export_to_milvus(collection, str(path))
-    return write(collection, place, vectors)
+    with collection.contents(vectors=vectors) as contents:
+        return write(contents, place, vectors)
 
 
-def _write_parquet(collection: "Collection", path: Path, vectors: bool) -> int:
+def _write_parquet(contents: "Contents", path: Path, vectors: bool) -> int:
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
-    numbers = _are_numbers(collection)
-    kind = pa.float16() if collection.vector_type == "float16" else pa.float32()
+    numbers = _are_numbers(contents)
+    kind = pa.float16() if contents.vector_type == "float16" else pa.float32()
     fields = {
-        "id": pa.string() if collection.id_kind == "strings" else pa.int64(),
+        "id": pa.string() if contents.id_kind == "strings" else pa.int64(),
         "label": pa.int64() if numbers else pa.string(),
         "metadata": pa.string(),
-        "code": pa.binary(code_bytes(collection.n_bits)),
-        **({"vector": pa.list_(kind, collection.n_features)} if vectors else {}),
+        "code": pa.binary(code_bytes(contents.n_bits)),
+        **({"vector": pa.list_(kind, contents.n_features)} if vectors else {}),
     }
     # What says of codes how they are to be read is in one place: an empty index has it, too.
-    schema = pa.schema(fields, to_arrow(HammingIndex(collection.n_bits)).schema.metadata)
+    schema = pa.schema(fields, to_arrow(HammingIndex(contents.n_bits)).schema.metadata)
     n = 0
     with whole_file(path) as temporary, parquet.ParquetWriter(temporary, schema) as writer:
-        for batch in collection.scan(vectors=vectors):
+        for batch in contents.batches:
             labels = batch.labels if numbers else [_text(label) for label in batch.labels]
             metadata = [to_json(each) for each in batch.metadata]
             columns = [batch.ids.tolist(), labels, metadata, code_array(batch.codes)]
@@ -70,12 +71,12 @@ def _write_parquet(collection: "Collection", path: Path, vectors: bool) -> int:
     return n
 
 
-def _write_numpy(collection: "Collection", path: Path, vectors: bool) -> int:
-    index = HammingIndex(collection.n_bits)
+def _write_numpy(contents: "Contents", path: Path, vectors: bool) -> int:
+    index = HammingIndex(contents.n_bits)
     places: dict[Any, int] = {}
     labels: list[Any] = []
-    rows = [np.empty((0, collection.n_features or 0), collection.vector_type)]
-    for batch in collection.scan(vectors=vectors):
+    rows = [np.empty((0, contents.n_features or 0), contents.vector_type)]
+    for batch in contents.batches:
         index.add(batch.ids, batch.codes)
         places |= dict(zip(batch.ids.tolist(), count(len(labels))))
         labels += batch.labels
@@ -83,7 +84,7 @@ def _write_numpy(collection: "Collection", path: Path, vectors: bool) -> int:
     order = [places[each] for each in index.ids.tolist()]  # an index has an order of its own
     labels = [labels[i] for i in order]
     y: NDArray[Any]
-    if None not in labels and _are_numbers(collection):
+    if None not in labels and _are_numbers(contents):
         y = np.array(labels, np.int64)
     else:  # NumPy knows no gap: an empty text stands for it
         y = np.array([_text(label) or "" for label in labels], np.str_)
@@ -92,12 +93,12 @@ def _write_numpy(collection: "Collection", path: Path, vectors: bool) -> int:
     return len(index)
 
 
-def _write_faiss(collection: "Collection", path: Path, _vectors: bool) -> int:
+def _write_faiss(contents: "Contents", path: Path, _vectors: bool) -> int:
     faiss = import_optional("faiss", extra="faiss", place="Collection.export")
-    index = HammingIndex(collection.n_bits)
-    for batch in collection.scan(vectors=False):
+    index = HammingIndex(contents.n_bits)
+    for batch in contents.batches:
         index.add(batch.ids, batch.codes)
-    is_named = collection.id_kind == "strings"
+    is_named = contents.id_kind == "strings"
     content = faiss.serialize_index_binary(to_faiss(index, numbered=is_named))
     if is_named:  # first, so that an index is never without its names
         with whole_file(path.with_name(path.name + NAMES)) as temporary:
@@ -117,29 +118,29 @@ def export_to_milvus(
     """
     from streamhash.live.backends.milvus import Server
 
-    number, n = collection.model_number, 0
+    n = 0
     server = Server(address, options, place="Collection.export")
     server.refuse_taken()
-    table = server.table(number, collection.model().n_bits)
-    table.create()
-    for batch in collection.scan(vectors=False):
-        table.put(np.arange(n, n + len(batch.ids)), batch.codes)
-        n += len(batch.ids)
-    server.point_alias(number)
+    with collection.contents(vectors=False) as contents:
+        table = server.table(contents.model, contents.n_bits)
+        table.create()
+        for batch in contents.batches:
+            table.put(np.arange(n, n + len(batch.ids)), batch.codes)
+            n += len(batch.ids)
+        server.point_alias(contents.model)
     return n
 
 
-def _are_numbers(collection: "Collection") -> bool:
+def _are_numbers(contents: "Contents") -> bool:
     """Whether all labels are whole numbers that 64 bits hold."""
-    names = collection.label_names()
-    return all(type(name) is int and -(2**63) <= name < 2**63 for name in names)
+    return all(type(name) is int and -(2**63) <= name < 2**63 for name in contents.label_names)
 
 
 def _text(label: Any) -> str | None:
     return None if label is None else str(label)
 
 
-_WRITERS: dict[str, Callable[["Collection", Path, bool], int]] = {
+_WRITERS: dict[str, Callable[["Contents", Path, bool], int]] = {
     ".parquet": _write_parquet,
     ".npz": _write_numpy,
     ".faiss": _write_faiss,

@@ -46,7 +46,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +64,7 @@ from streamhash.errors import (
 from streamhash.live import arrow
 from streamhash.live.addresses import Addresses
 from streamhash.live.arrow import CODE, Batch, Keys, import_lance, import_pyarrow
-from streamhash.live.locks import ReaderLease, WriterLock, oldest_lease, uninterrupted
+from streamhash.live.locks import ReaderLease, WriterLock, leased, uninterrupted
 from streamhash.live.store import WAY_BACK, Store, data_files
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+Found = TypeVar("Found")
 Pieces = Iterator[tuple[Codes, Keys]]
 Send = Callable[[Keys, Codes], None]  # takes codes to a backend
 Result = dict[str, Any]  # of a fragment: its metadata; rows; flips, bit by bit; when it was made
@@ -84,6 +85,8 @@ FRAGMENT_ROWS = 131_072  # at most: a piece of work for one worker of a refresh,
 FRAGMENT_NUMBERS = 2**24  # and numbers of their vectors: Lance may have a whole fragment in memory
 SMALL_FRAGMENT = 32_768  # rows: fragments of fewer are joined when there are many
 TIDY_AFTER = 64  # fragments or versions that are worth tidying up
+KEPT = 3  # versions of each dataset, at least
+TRIES = 10  # of a reader to get hold of a version before the writer has gone on
 SCAN_ROWS = 8192  # read at a time
 ENCODED_NUMBERS = 2**19  # of vectors that are encoded at a time; Lance reads ahead
 OLD_VERSIONS = timedelta(hours=1)  # are kept so long where readers leave no lease
@@ -124,7 +127,7 @@ class Journal:
         self.reload: Callable[[], None] = lambda: None
         self.settings: dict[str, Any] = {}
         self._is_stale = True
-        self._held: WriterLock | ReaderLease | None = None
+        self._held: WriterLock | None = None
         self._seen = (0, 0)  # the versions of items and labels that memory follows
         self._learner_behind = False  # the last state that is stored waits for a change
         self._state: int | None = None  # the version of the heavy state that counts
@@ -197,12 +200,12 @@ class Journal:
             raise
 
     def open(self, *, read_only: bool) -> None:
-        """Find the datasets, and take the lock of the writer or a lease of readers."""
+        """Find the datasets, and take the lock of the writer."""
         if self.folder is not None and not self.folder.is_dir():
             raise self.nothing_here()
         self._hold(read_only=read_only)
         try:
-            self._check()
+            self._repeated(self._check)
         except BaseException:
             self.release()
             raise
@@ -226,8 +229,8 @@ class Journal:
         )
 
     def _hold(self, *, read_only: bool) -> None:
-        if self.folder is not None:
-            self._held = (ReaderLease if read_only else WriterLock)(self.folder)
+        if self.folder is not None and not read_only:
+            self._held = WriterLock(self.folder)
         self.read_only = read_only
         self.store.is_writer = not read_only
 
@@ -236,6 +239,16 @@ class Journal:
         if self._held is not None:
             self._held.release()
         self._held, self.read_only, self.is_closed = None, True, True
+
+    def forked(self) -> None:
+        """Touch nothing any more, in a child of the process that opened it, which has the lock."""
+        self.lock, self._held, self.read_only = threading.RLock(), None, True
+        self.store.forked()
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether this is a child of the process that opened it."""
+        return self.store.is_forked
 
     # -------------------------------------------------------------------- datasets and versions
 
@@ -265,13 +278,35 @@ class Journal:
         """Whether nothing was stored since ``load``, by another process."""
         return self._seen == self._latest
 
-    def load(self) -> tuple[bytes, int | None]:
-        """Turn to the latest versions; return the learner that goes with them, and its state."""
+    def load(self) -> tuple[bytes, int | None, ReaderLease]:
+        """Turn to the latest versions; return the learner that goes with them, and its state.
+
+        The writer keeps these versions until the lease is released.
+        """
+        lease = self._repeated(self._advance)
+        try:
+            return *self._load(), lease
+        except BaseException:
+            lease.release()
+            raise
+
+    def _advance(self) -> ReaderLease:
         for name in NAMES:
             self.store.advance(name)
+        return self.lease()
+
+    def _repeated(self, look: Callable[[], Found]) -> Found:
+        """Look at what is stored; as a reader again, if the writer deletes it between two looks."""
+        for tries_left in reversed(range(TRIES)):
+            try:
+                return look()
+            except FileError:
+                if not tries_left or not self.read_only:
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    def _load(self) -> tuple[bytes, int | None]:
         self._seen = self._versions
-        if isinstance(self._held, ReaderLease):
-            self._held.use(self._seen[0])
         row, is_last = self._read_learner()
         self._use(json.loads(row["settings"]))
         self._learner_behind = not is_last
@@ -290,6 +325,11 @@ class Journal:
     def changing(self, verb: str) -> Iterator[None]:
         """Let this thread alone make changes."""
         with self.lock:
+            if self.is_forked:
+                raise ReadOnlyError(
+                    f"Collection.{verb}: this process was forked from the one that opened the "
+                    "collection, which alone can write to it; change it there."
+                )
             if self.read_only:
                 raise ReadOnlyError(
                     f"Collection.{verb}: this collection is open to read only, or closed; open it "
@@ -511,9 +551,21 @@ class Journal:
             if len(batch.keys):
                 yield batch
 
-    def lease(self) -> ReaderLease | None:
-        """Keep the writer from deleting the items as they are now, until it is released."""
-        return None if self.folder is None else ReaderLease(self.folder, self.version("items"))
+    def lease(self) -> ReaderLease:
+        """Keep the writer from deleting the items as they are here, until it is released.
+
+        A version that is among the last KEPT even now was not deleted before, so it never will be.
+        """
+        used = self._versions
+        lease = ReaderLease(self.folder, *used)
+        latest = self._latest if self.read_only and self.folder is not None else used
+        if any(last - version >= KEPT for last, version in zip(latest, used, strict=True)):
+            lease.release()
+            raise FileError(
+                f"{self.address}: is written to faster than it can be read; try again, or write "
+                "more items at a time."
+            )
+        return lease
 
     def read_codes(self, number: int, keys: Keys) -> Pieces:
         """Read the codes of a model by keys, piece by piece."""
@@ -793,10 +845,13 @@ class Journal:
     def _forget_old_versions(self, *, all_files: bool) -> None:
         """Delete versions that nobody uses: that no reader has a lease of, or older than an hour.
 
+        So there are never more than those of TIDY_AFTER changes and of LEASES readers, and a few.
+
         With ``all_files``, those that belong to no version, too; they may be from a process that
         died, or from a refresh that goes on.
         """
         self._forget_old_states()
+        used = {} if self.folder is None else leased(self.folder)._asdict()
         for name in NAMES:
             dataset = self.store.find(name)
             if dataset is None or name == "state":
@@ -805,10 +860,8 @@ class Journal:
                 with self.store.translate_errors(name):
                     dataset.cleanup_old_versions(OLD_VERSIONS)
                 continue
-            old = self._old_versions(name)[3:]
-            if name == "items":
-                oldest = oldest_lease(self.folder, self.version("items"))
-                old = [version for version in old if version < oldest]
+            old = self._old_versions(name)[KEPT:]
+            old = [version for version in old if version not in used.get(name, ())]
             self.store.forget(name, old, all_files=all_files)
         self.store.forget_sums()
 

@@ -2,21 +2,28 @@
 
 On a local disk only; an object store has no such locks. There a second writer is noticed when
 both commit, and old versions are kept for a while instead of until no reader needs them.
+
+A lock belongs to the process that took it. A child that ``os.fork`` makes holds none, and lets go
+of none of its parent's: filelock sees to that.
 """
 
 import os
 import signal
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from streamhash.errors import FileError, InUseError
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
+
+LEASE_SECONDS = 600.0  # that a reader may take from one piece to the next, before it is given up
+LEASES = 16  # older versions that are kept for readers, at most
 
 
 def _lock(path: Path) -> "BaseFileLock | None":
@@ -32,7 +39,7 @@ def _lock(path: Path) -> "BaseFileLock | None":
     except OSError as error:
         raise FileError(
             f"{path}: cannot be opened ({error.strerror}); make room, or ask for the right to "
-            "write there: readers leave a note, too."
+            "write there."
         ) from error
     return lock
 
@@ -71,40 +78,66 @@ class WriterLock:
 
 
 class ReaderLease:
-    """Says by its name which version a reader uses, so that the writer keeps it."""
+    """Says by its name which versions of items and labels are read, so that the writer keeps them.
 
-    def __init__(self, folder: Path, version: int = 0) -> None:
-        self._folder = folder
-        self._held = self._lease(version)
+    It is held while something is read, never by a reader that is idle. Where none can be left, as
+    on a disk that is full or may only be read, it goes without: what the writer has deleted
+    meanwhile is looked for again, in a newer version.
+    """
 
-    def _lease(self, version: int) -> "BaseFileLock":
-        while True:
-            lock = _lock(self._folder / "readers" / f"{version}-{uuid.uuid4().hex}")
-            if lock is not None:  # else the writer has taken it for that of a dead reader
-                return lock
+    def __init__(self, folder: Path | None, items: int, labels: int) -> None:
+        self._held: BaseFileLock | None = None
+        while folder is not None and self._held is None:
+            try:
+                name = f"{items}.{labels}-{uuid.uuid4().hex}"
+                self._held = _lock(folder / "readers" / name)
+            except FileError:
+                return
+            # None: the writer has taken it for that of a dead reader.
 
-    def use(self, version: int) -> None:
-        """Use this version from now on, and no other."""
-        with suppress(FileError):  # the disk is full: the older version is kept, and those after it
-            before, self._held = self._held, self._lease(version)
-            _delete(before)
+    def renew(self) -> None:
+        """Say that it is still needed."""
+        if self._held is not None:
+            with suppress(OSError):
+                os.utime(self._held.lock_file)
 
     def release(self) -> None:
         """Use none any more."""
-        _delete(self._held)
+        held, self._held = self._held, None
+        if held is not None:
+            _delete(held)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
 
-def oldest_lease(folder: Path, latest: int) -> int:
-    """Return the oldest version that a living reader uses; ``latest`` if there is none."""
-    oldest = latest
+class Leased(NamedTuple):
+    """The versions that living readers use."""
+
+    items: set[int]
+    labels: set[int]
+
+
+def leased(folder: Path) -> Leased:
+    """Return the versions in use: by processes that live, renewed lately, and not too many.
+
+    A reader that has stopped cannot say so; what it reads is given up after a while.
+    """
+    found: set[tuple[int, int]] = set()
     for path in (folder / "readers").glob("*"):
         lock = _lock(path)
-        if lock is None:  # its reader lives
-            version = path.name.partition("-")[0]
-            oldest = min(oldest, int(version) if version.isdecimal() else 0)
-        else:
+        if lock is not None:  # its reader is dead
             _delete(lock)
-    return oldest
+            continue
+        with suppress(OSError, ValueError):  # gone meanwhile; of version 0.1, which looks again
+            if time.time() - path.stat().st_mtime < LEASE_SECONDS:
+                items, labels = map(int, path.name.partition("-")[0].split("."))
+                found.add((items, labels))
+    last = sorted(found)[-LEASES:]
+    return Leased({items for items, _ in last}, {labels for _, labels in last})
 
 
 @contextmanager

@@ -52,11 +52,15 @@ class Refresher:
     def __init__(self, journal: Journal, view: View, learner: Learner, *, background: bool) -> None:
         self._journal, self._view, self._learner = journal, view, learner
         self._background = background
+        self._progress = (0, 0)  # of the running refresh, or the last: items encoded, and in all
+        self.encoded_items = 0  # by refreshes of this object, all together
+        self.forked()
+
+    def forked(self) -> None:
+        """Know of no refresh that runs: in a child of this process there is none."""
         self._running = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._progress = (0, 0)  # of the running refresh, or the last: items encoded, and in all
         self.error: BaseException | None = None
-        self.encoded_items = 0  # by refreshes of this object, all together
 
     @property
     def is_running(self) -> bool:

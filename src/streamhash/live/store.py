@@ -76,7 +76,7 @@ class Store:
         self.address, self.options = address, options
         self.folder = None if "://" in address else Path(address)
         self.durability = "synced"
-        self.is_writer = self.is_unsure = False
+        self.is_writer = self.is_unsure = self.is_forked = False
         self._open: dict[str, lance.LanceDataset] = {}
         self._old_names: set[str] = set()  # datasets whose manifests have the names of old Lance
         self._sums = None if self.folder is None else Checksums(self.folder)
@@ -88,8 +88,24 @@ class Store:
     def another(self) -> "Store":
         """Return the same datasets opened anew."""
         other = Store(self.address, self.options)
-        other._session = self._session
+        other._session, other.is_forked = self._session, self.is_forked
         return other
+
+    def forked(self) -> None:
+        """Be of no use, in a child of the process that opened it.
+
+        Lance would wait for ever for threads that only the parent has.
+        """
+        self.is_writer, self.is_forked = False, True
+
+    def refuse_forked(self) -> None:
+        """Raise an error where nothing can be read."""
+        if self.is_forked:
+            raise InUseError(
+                f"{self.address}: this process was forked from the one that opened the collection, "
+                "so only what was in memory then can be searched here; start processes by spawn or "
+                "forkserver, and open the collection in each."
+            )
 
     @cached_property
     def _session(self) -> Any:
@@ -106,6 +122,7 @@ class Store:
 
     def find(self, name: str) -> "lance.LanceDataset | None":
         """Return a dataset, None where there is none."""
+        self.refuse_forked()
         if name not in self._open:
             if self.folder is not None and not self.versions(name):
                 return None

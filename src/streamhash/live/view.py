@@ -1,15 +1,20 @@
 """What searches see: one model, the codes that it made, and the items they belong to.
 
-A search takes the moment once and uses nothing else, so it cannot mix two models: a new serving
-model means a new moment, put in place of the old one in a single assignment.
+A search takes the moment once and uses nothing else, so it cannot mix two models, nor miss an item
+that is being replaced: every change is a new moment, put in place of the old one in a single
+assignment. Searches wait for nobody; what a moment holds is never written again (but labels).
+
+What is looked up by ids is looked up in the directory, which changes. So ``looking`` is held by
+whoever looks, and by the writer while it changes the directory and the moment: never while anything
+is read or stored.
 
 A *key* is a number that ascends in the order of adding; it is never given twice, not even to an
-item of the same id that was deleted and added again. Searches look ids up without a lock: they take
-the arrays once, what they may have seen of them is never written again (but labels, of which they
-read none), and where a key is not there any more, the search is made again.
+item of the same id that was deleted and added again.
 """
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -23,12 +28,14 @@ from streamhash.live.arrow import Keys
 from streamhash.live.backends import Backend
 from streamhash.live.backends.memory import MemoryBackend
 from streamhash.live.journal import Journal, Pieces, absent
+from streamhash.search.code_store import Snapshot
 from streamhash.search.ids import kind
 
 NO_LABEL = -1
 SPARE_PLACES = 1024  # places of deleted items that never matter
 NO_ITEM = np.iinfo(np.int32).max  # the distance of an item that is not there
 SHARED_LIMIT = 16_384  # looked at in a backend that others change, to find items that are there
+RETRIES = 5  # of a search in such a backend, before the writer has to wait for it
 
 
 class Listing(NamedTuple):
@@ -59,11 +66,14 @@ class Listing(NamedTuple):
         return self.ids[self.places(keys)]
 
     def labels_of(self, keys: Keys) -> NDArray[np.int32]:
-        """Numbers of the labels of keys that are here, NO_LABEL where there is none."""
-        return self.labels[self.places(keys)]
+        """Numbers of the labels of keys; NO_LABEL where there is none, or the item is gone."""
+        if self.size == 0:
+            return np.full(keys.shape, NO_LABEL, np.int32)
+        places = np.minimum(self.places(keys), self.size - 1)
+        return np.where(self.keys[places] == keys, self.labels[places], NO_LABEL)
 
     def label_names_of(self, keys: Keys) -> list[Any]:
-        """Labels of keys that are here, None where there is none."""
+        """Labels of keys; None where there is none, or the item is gone."""
         numbers = self.labels_of(keys).tolist()
         return [None if number == NO_LABEL else self.names[number] for number in numbers]
 
@@ -190,6 +200,16 @@ class Moment(NamedTuple):
     model: OnlineHasher | None
     backend: Backend | None  # codes by key
     directory: Directory
+    codes: Snapshot | None  # of a backend in memory
+    listing: Listing
+
+    @classmethod
+    def of(
+        cls, number: int, model: OnlineHasher | None, backend: Backend | None, directory: Directory
+    ) -> "Moment":
+        """Return what is here now: codes and listing of a moment do not change."""
+        codes = None if backend is None else backend.moment()
+        return cls(number, model, backend, directory, codes, directory.listing)
 
 
 class Answer(NamedTuple):
@@ -238,32 +258,85 @@ class View:
 
     def __init__(self, journal: Journal, backend_options: dict[str, Any] | None) -> None:
         self._journal, self.options = journal, backend_options
-        self.now = Moment(0, None, None, Directory())
+        self.looking = threading.Lock()
+        self.now = Moment.of(0, None, None, Directory())
         self._labels_read = (0, 0)  # how often labels were folded, and how many were read since
         self._prepared: tuple[int, Backend] | None = None  # a model, and what a refresh fills
+
+    # ------------------------------------------------------------------------------- looking up
+
+    def __len__(self) -> int:
+        with self.looking:
+            return len(self.now.directory)
+
+    def __contains__(self, item: object) -> bool:
+        with self.looking:
+            return item in self.now.directory
+
+    def ids(self) -> list[Any]:
+        """Return the ids of all items, in the order of adding."""
+        with self.looking:
+            return self.now.directory.ids
 
     def keys(self) -> Keys:
         """Return the keys of all items."""
         with self._journal.lock:
             return self.now.directory.keys
 
+    def labels(self, ids: Sequence[Any]) -> list[Any]:
+        """Return the labels of ids; None where there is no label, or no item."""
+        with self.looking:
+            directory = self.now.directory
+            return directory.listing.label_names_of(directory.find(ids))
+
+    def label_names(self) -> list[Any]:
+        """Return the labels that items have or had."""
+        with self.looking:
+            return [*self.now.listing.names]
+
     # -------------------------------------------------------------------------------- searching
 
     def answer(self, rows: NDArray[np.float32], k: int) -> Answer:
         """Search for rows that are checked, when a model serves."""
-        answer = self._answer(rows, k)
-        if not answer.listing.holds(answer.keys[answer.keys >= 0]).all():
-            with self._journal.lock:  # items were deleted between two looks: now nobody does
-                answer = self._answer(rows, k)
-        return answer
-
-    def _answer(self, rows: NDArray[np.float32], k: int) -> Answer:
         moment = self.now  # once: one model, its codes, and their ids
         assert moment.model is not None
-        assert moment.backend is not None
         codes = moment.model.transform(rows)
-        distances, keys = _search(moment.backend, moment.directory, codes, k)
-        return Answer(moment.number, codes, distances, keys, moment.directory.listing)
+        if isinstance(moment.backend, MemoryBackend):
+            distances, keys = moment.backend.search(codes, k, at=moment.codes)
+            return Answer(moment.number, codes, distances, keys, moment.listing)
+        self._journal.store.refuse_forked()  # connections are the parent's, too
+        for _ in range(RETRIES):
+            answer = self._answer_shared(moment, codes, k)
+            if answer is not None:
+                return answer
+        with self._journal.lock:  # now nobody changes anything
+            answer = self._answer_shared(moment, codes, k)
+        assert answer is not None
+        return answer
+
+    def _answer_shared(self, moment: Moment, codes: Codes, k: int) -> Answer | None:
+        """Search where others change what is searched, passing over what the directory lacks.
+
+        None if something was passed over that may have been replaced meanwhile.
+        """
+        assert moment.backend is not None
+        before, wanted, directory = self.now, k, moment.directory
+        while True:
+            distances, keys = moment.backend.search(codes, wanted)
+            with self.looking:
+                there, listing = directory.has(keys), directory.listing
+                changed = self.now is not before
+            if changed and (~there & (keys >= 0)).any():
+                return None
+            enough = (there.sum(axis=1) >= k) | (keys[:, -1] < 0)
+            if enough.all() or wanted >= SHARED_LIMIT:
+                break
+            wanted = min(4 * max(wanted, 16), SHARED_LIMIT)
+        first = np.argsort(~there, axis=1, kind="stable")[:, :k]  # those that are there, first
+        there = np.take_along_axis(there, first, axis=1)
+        distances = np.where(there, np.take_along_axis(distances, first, axis=1), NO_ITEM)
+        keys = np.where(there, np.take_along_axis(keys, first, axis=1), -1)
+        return Answer(moment.number, codes, distances, keys, listing)
 
     # -------------------------------------------------------------------------------- following
 
@@ -271,7 +344,7 @@ class View:
         """Read all anew."""
         if self.now.backend is not None:
             self.now.backend.retire()
-        self._advance(Moment(0, None, None, Directory()), (0, 0))
+        self._advance(Moment.of(0, None, None, Directory()), (0, 0))
 
     def advance(self) -> None:
         """Follow what the journal holds now, reading only what is new."""
@@ -290,29 +363,34 @@ class View:
             model = journal.read_model(number).hasher()
             backend = self._backend(number, model.n_bits)
         start = labels_read[1] if fold == labels_read[0] else 0
+        gone, new, later = np.empty(0, np.int64), None, np.empty(0, np.int64)
+        labels: list[Any] = []
         if journal.has_items:
             gone = absent(directory.keys, journal.keys())
             new = journal.new_items(directory.last_key)
             later, labels = journal.read_labels(start)
-            # All is read but the codes of a new model: from here on only memory changes.
-            again = set(new.ids.tolist())
-            replaced = directory.find([*again])
-            lost = directory.listing.ids_of(gone).tolist()
-            directory.delete([name for name in lost if name not in again])
-            directory.append(new.keys, new.ids, new.labels)
-            if not changed and backend is not None and new.codes is not None:
-                backend.delete(np.union1d(gone, replaced[replaced >= 0]))
-                backend.add(new.keys, new.codes)
+            again = directory.find(new.ids.tolist())
+            gone = np.union1d(gone, again[again >= 0])
+        if changed and backend is not None:
+            if before.backend is not None:
+                before.backend.retire()
+            keys = np.setdiff1d(directory.keys, gone, assume_unique=True)
+            keys = keys if new is None else np.concatenate([keys, new.keys])
+            backend.serve(keys, partial(journal.read_codes, number))
+        elif backend is not None and new is not None and new.codes is not None:
+            backend.delete(gone)
+            backend.add(new.keys, new.codes)
+        # All is read: from here on only memory changes.
+        with self.looking:
+            directory.delete(directory.listing.ids_of(gone).tolist())
+            if new is not None:
+                directory.append(new.keys, new.ids, new.labels)
             last = dict(zip(later.tolist(), labels, strict=True))  # the last of each counts
             keys = np.fromiter(last, np.int64, len(last))
             keys = keys[directory.has(keys)]
             directory.set_labels(keys, [last[key] for key in keys.tolist()])
-            start += len(later)
-        if changed and backend is not None:
-            if before.backend is not None:
-                before.backend.retire()
-            backend.serve(directory.keys, partial(journal.read_codes, number))
-        self.now, self._labels_read = Moment(number, model, backend, directory), (fold, start)
+            self.now = Moment.of(number, model, backend, directory)
+            self._labels_read = fold, start + len(later)
 
     # -------------------------------------------------------------------- changes of the writer
 
@@ -320,21 +398,39 @@ class View:
         self, keys: Keys, ids: NDArray[Any], labels: Sequence[Any], codes: Codes | None, old: Keys
     ) -> None:
         """Show new items, in place of those with the ``old`` keys."""
-        self.now.directory.append(keys, ids, labels)
-        if self.now.backend is not None and codes is not None:
-            self.now.backend.delete(old)
-            self.now.backend.add(keys, codes)
+        backend = self.now.backend
+        if backend is not None and codes is not None:
+            backend.add(keys, codes)
+        with self._without(old):
+            self.now.directory.append(keys, ids, labels)
 
     def label(self, keys: Keys, labels: Sequence[Any]) -> None:
         """Show other labels of items."""
-        self.now.directory.set_labels(keys, labels)
-        self._labels_read = (self._labels_read[0], self._labels_read[1] + len(keys))
+        with self.looking:
+            self.now.directory.set_labels(keys, labels)
+            self._labels_read = (self._labels_read[0], self._labels_read[1] + len(keys))
 
     def delete(self, keys: Keys, ids: Sequence[Any]) -> None:
         """Show items no more."""
-        if self.now.backend is not None:
-            self.now.backend.delete(keys)
-        self.now.directory.delete(ids)
+        with self._without(keys):
+            self.now.directory.delete(ids)
+
+    @contextmanager
+    def _without(self, keys: Keys) -> Iterator[None]:
+        """Let a change of the directory be seen, and codes with these keys no more.
+
+        A backend that is shared is searched as it is at that instant. So it deletes codes after the
+        change: searches pass over what the directory lacks.
+        """
+        backend = self.now.backend
+        if backend is not None and not backend.is_shared:
+            backend.delete(keys)
+        with self.looking:
+            yield
+            now = self.now
+            self.now = Moment.of(now.number, now.model, backend, now.directory)
+        if backend is not None and backend.is_shared:
+            backend.delete(keys)
 
     # --------------------------------------------------------------------------------- backends
 
@@ -381,23 +477,3 @@ class View:
         if self.now.backend is None:
             return {"address": self.address or "memory", "reachable": None, "lag": 0, "error": None}
         return self.now.backend.status()
-
-
-def _search(
-    backend: Backend, directory: Directory, codes: Codes, k: int
-) -> tuple[NDArray[np.int32], Keys]:
-    """Search; where others change what is searched, pass over what the directory does not hold."""
-    if not backend.is_shared:
-        return backend.search(codes, k)
-    wanted = k
-    while True:
-        distances, keys = backend.search(codes, wanted)
-        there = directory.has(keys)
-        enough = (there.sum(axis=1) >= k) | (keys[:, -1] < 0)
-        if enough.all() or wanted >= SHARED_LIMIT:
-            break
-        wanted = min(4 * max(wanted, 16), SHARED_LIMIT)
-    first = np.argsort(~there, axis=1, kind="stable")[:, :k]  # those that are there, first
-    there = np.take_along_axis(there, first, axis=1)
-    distances = np.where(there, np.take_along_axis(distances, first, axis=1), NO_ITEM)
-    return distances, np.where(there, np.take_along_axis(keys, first, axis=1), -1)

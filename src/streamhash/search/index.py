@@ -15,7 +15,7 @@ from streamhash.errors import FileError, InputError
 from streamhash.kernels.hamming.planes import from_planes
 from streamhash.kernels.hamming.scan import nearest, within
 from streamhash.parameters import Whole, check_parameters
-from streamhash.search.code_store import CodeStore
+from streamhash.search.code_store import CodeStore, Snapshot
 from streamhash.search.ids import (
     LARGEST_ID,
     MISSING_ID,
@@ -158,15 +158,21 @@ class HammingIndex:
 
     # ------------------------------------------------------------------------------------- search
 
-    def search(self, codes: ArrayLike, k: int) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    def moment(self) -> Snapshot:
+        """Return the index as it is now, to be searched later: it costs nothing."""
+        return self._store.now
+
+    def search(
+        self, codes: ArrayLike, k: int, *, at: Snapshot | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[Any]]:
         """Find the ``k`` nearest items of each query: distances and ids, both (n_queries, k).
 
         Where the index holds fewer than ``k`` items, rows end in distance 2147483647 and id -1
-        (None among strings).
+        (None among strings). ``at`` is a ``moment`` of this index, if not this one.
         """
         queries = check_width(codes, self.n_bits, place="HammingIndex.search")
         _check_whole("HammingIndex.search", "k", k, low=1)
-        now = self._store.now
+        now = self._store.now if at is None else at
         found, positions = nearest(queries, now.items, int(k))
         if found.shape[1] == k:
             return found, now.ids[positions]

@@ -523,6 +523,9 @@ class MilvusBackend:
         self._be_up_to_date(FIRST_RETRY)
         return self.table.search(codes, k)
 
+    def moment(self) -> None:
+        """Nothing: what a server holds is searched as it is then."""
+
     def search_soon(self, codes: Codes, k: int) -> tuple[NDArray[np.int32], Keys]:
         """Search without waiting for the last changes to be seen."""
         if self._error is not None:
