@@ -103,7 +103,9 @@ class ProcessLock:
 class _SingleThreadedBlas:
     """BLAS at one thread while anyone needs it: the first to enter sets it, the last restores.
 
-    In a child that was forked meanwhile it stays so.
+    In a child that was forked meanwhile it stays so. OpenBLAS 0.3.31 does not heed another thread
+    once the main thread has set a number: where the main thread has been inside and left, and
+    others go in, OPENBLAS_NUM_THREADS=1 in the environment is the only sure way.
     """
 
     def __init__(self) -> None:
