@@ -9,7 +9,8 @@ leases    items are added one by one beside readers that do nothing, stand still
 forks     a process that writes is forked at random moments. Children read, and are refused
           when they write; the parent goes on, and what it has stored is there.
 
-python benchmarks/fault_threads.py history --operations 200000
+python benchmarks/fault_threads.py history --operations 50000 --seed 1
+python benchmarks/faults.py threads  # all of it, with rows in results/faults/threads.jsonl
 """
 
 import argparse
@@ -626,6 +627,7 @@ def _be_a_child(collection: Collection, n: int, *, polite: bool) -> NoReturn:
 
 # ------------------------------------------------------------------------------------------- rows
 
+RESULTS = Path(__file__).parents[1] / "results" / "faults" / "threads.jsonl"
 FAULTS = {"history": history, "leases": leases, "forks": forks}
 FULL = {"history": 200_000, "leases": 5_000, "forks": 500}  # times
 
@@ -640,13 +642,18 @@ def row(fault: str, n: int, seed: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
+def run() -> None:
+    """Try all, as ``faults.py threads`` does, and keep the rows."""
+    main([*sys.argv[2:], "--out", str(RESULTS)])
+
+
+def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("fault", choices=[*FAULTS], nargs="*", default=[*FAULTS])
     parser.add_argument("--operations", type=int, help=f"default: {FULL}")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="a file of JSON lines, to add to")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     for fault in arguments.fault:
         came = json.dumps(row(fault, arguments.operations or FULL[fault], arguments.seed))
         print(came, flush=True)

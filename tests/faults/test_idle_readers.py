@@ -37,7 +37,7 @@ def test_files_and_versions_stay_few_beside_idle_readers():
 def test_a_reader_that_was_away_for_long_comes_back(tmp_path):
     X = np.random.default_rng(0).standard_normal((300, 8)).astype(np.float32)
     hasher = SDOH(8, batch_size=20, n_features=32, memory=60, random_state=0)
-    with Collection.create(tmp_path / "items", hasher, refresh="manual") as c:
+    with Collection.create(tmp_path / "items", hasher, refresh="manual", durability="process") as c:
         c.add(range(40), X[:40], [i % 3 for i in range(40)])
         with Collection.open(tmp_path / "items", read_only=True) as reader:
             assert len(reader.get(reader.ids)) == 40
