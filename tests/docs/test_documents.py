@@ -94,3 +94,10 @@ def test_make_has_the_two_commands():
         done = subprocess.run([make, "-n", target], cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         assert f"make {target}" in README
+
+
+def test_no_conflict_of_versions_was_left():
+    marks = ("<" * 7 + " ", ">" * 7 + " ")
+    for path in DOCUMENTS:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        assert not [line for line in lines if line.startswith(marks)], path
