@@ -23,10 +23,21 @@ MAIN = "from streamhash.cli import main; main()"
 READ, WRITE = "read-token-of-the-faults", "write-token-of-the-faults"
 WIDTH = 64
 
-# Asks for /health until its input ends; then tells how often, and the longest wait in seconds.
+# Asks for /health until its input ends; then tells how often, and the longest wait in seconds: as
+# it was, and without what it or a thread of the service waited for a processor meanwhile.
 WATCH = """
-import select, socket, sys, time
-address, longest, n = ("127.0.0.1", int(sys.argv[1])), 0.0, 0
+import glob, select, socket, sys, time
+address, longest, held_up, n = ("127.0.0.1", int(sys.argv[1])), 0.0, 0.0, 0
+def queued():
+    delays = {}
+    for file in ["/proc/self/schedstat", *glob.glob(f"/proc/{sys.argv[2]}/task/*/schedstat")]:
+        try:
+            with open(file) as opened:
+                delays[file] = int(opened.read().split()[1]) / 1e9
+        except OSError:
+            pass
+    return delays
+before = queued()
 connection = None  # at first
 while True:
     if select.select([sys.stdin], [], [], 0.002)[0]:
@@ -45,10 +56,14 @@ while True:
     except OSError:
         print("no answer", flush=True)
         break
-    longest, n = max(longest, time.perf_counter() - start), n + 1
+    wait, after = time.perf_counter() - start, queued()
+    waited = {file: delay - before.get(file, delay) for file, delay in after.items()}
+    before, own = after, waited.pop("/proc/self/schedstat", 0.0)
+    longest, n = max(longest, wait), n + 1
+    held_up = max(held_up, wait - own - max(waited.values(), default=0.0))
     if n == 1:
         print("started", flush=True)
-print(n, longest, flush=True)
+print(n, longest, held_up, flush=True)
 """
 
 
@@ -57,7 +72,7 @@ def create(path: Path, n: int) -> None:
     rng = np.random.default_rng(0)
     labels = np.arange(n) % 10
     rows = rng.standard_normal((n, WIDTH)) + 3 * np.eye(10, WIDTH)[labels]
-    with Collection.create(path, _hasher(), refresh="manual") as items:
+    with Collection.create(path, _hasher(), refresh="manual", durability="process") as items:
         for start in range(0, n, 2000):
             part = slice(start, min(start + 2000, n))
             ids, known = range(n)[part], start == 0
@@ -123,6 +138,7 @@ class Watched(NamedTuple):
     """What was seen while something went on."""
 
     longest: float  # seconds that /health took; infinite if it was not answered
+    held_up: float  # the same, without waiting for a processor
     asked: int  # how often
     peak: int  # bytes of memory beyond those before
     left: int  # bytes of memory that were not given back
@@ -133,7 +149,7 @@ class Watched(NamedTuple):
 def watch(service: Service, do: Callable[[], Any], *, at_least: float = 0.0) -> Watched:
     """Do something to a service while another process asks for /health."""
     watcher = subprocess.Popen(
-        [sys.executable, "-S", "-c", WATCH, str(service.port)],
+        [sys.executable, "-S", "-c", WATCH, str(service.port), str(service.process.pid)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -150,9 +166,10 @@ def watch(service: Service, do: Callable[[], Any], *, at_least: float = 0.0) -> 
     finally:
         peak = service.memory("VmHWM") - before
         said = first + watcher.communicate("stop\n", timeout=300)[0]
-    n, longest = said.splitlines()[-1].split()
-    wait = float("inf") if "no answer" in said else float(longest)
-    return Watched(wait, int(n), peak, service.memory() - before, seconds, result)
+    n, longest, held_up = said.splitlines()[-1].split()
+    silent = float("inf") if "no answer" in said else 0.0
+    waits = float(longest) + silent, float(held_up) + silent
+    return Watched(*waits, int(n), peak, service.memory() - before, seconds, result)
 
 
 def head(

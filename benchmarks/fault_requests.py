@@ -277,6 +277,7 @@ def attack(service: Service, n: int, seed: int) -> dict[str, Any]:
         "statuses": {str(status): n for status, n in sorted(trial.statuses.items())},
         "items_answered": check_items(service),
         "longest_wait_ms": round(1000 * seen.longest, 1),
+        "held_up_ms": round(1000 * seen.held_up, 1),
         "left_mb": round(seen.left / 2**20, 1),
         "seconds": round(time.perf_counter() - start, 1),
     }

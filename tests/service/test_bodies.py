@@ -153,3 +153,15 @@ def test_memory_of_the_process_is_bounded(reader):
         reader.read(content, FORM)
     assert refused.value.status == 413
     assert reader.read(padded(b'{"k": 1}'), FORM) == {"k": 1}
+
+
+@pytest.mark.parametrize("number", [b"1,", b"1.5,", b'"a",'])
+def test_one_vector_without_end_ends_neither_the_process_nor_takes_long(reader, number):
+    assert reader.read(padded(b'{"k": 1}'), FORM) == {"k": 1}
+    pid = reader._process.pid
+    content = b'{"vectors": [[' + number * (2**23 // len(number)) + b"1]]}"
+    try:
+        reader.read(bytearray(content), FORM)
+    except RefusedBody as refused:
+        assert refused.status in (413, 422)
+    assert reader._process.pid == pid

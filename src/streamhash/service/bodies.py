@@ -21,6 +21,7 @@ LISTS = ("vectors", "queries", "ids", "labels", "metadata")
 ROWS = ("vectors", "queries")  # lists that may be of vectors
 OBJECTS = ("left", "right")  # all others are single values
 SHORT = 16_384  # characters of a value that is no vector and no metadata, with its escapes
+LONG_ROW = 2**20  # characters of a vector that has very many numbers
 SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -135,6 +136,8 @@ class _Text:
         end = self._text.find("]", self._at) + 1
         if end == 0:
             raise json.JSONDecodeError("Unterminated list", self._text, self._at)
+        if end - self._at > LONG_ROW:  # where memory ends, this reader says so, and the other dies
+            return self.value()
         start, self._at = self._at, end
         return from_json(self._text[start:end], allow_inf_nan=False)
 
