@@ -40,6 +40,14 @@ def test_readers_that_stopped_are_given_up_and_there_are_never_too_many(tmp_path
         assert leased(tmp_path).items == {1}
 
 
+def test_a_lease_that_cannot_be_looked_into_counts_until_it_is_old(tmp_path):
+    path = tmp_path / "readers" / "4.1-0f3a"
+    path.mkdir(parents=True)  # as little to be opened as a file of another user
+    assert leased(tmp_path) == ({4}, {1})
+    os.utime(path, (0, time.time() - LEASE_SECONDS))
+    assert leased(tmp_path) == (set(), set())
+
+
 def test_a_lease_that_cannot_be_left_is_done_without(tmp_path):
     (tmp_path / "readers").write_text("in the way")
     with ReaderLease(tmp_path, 5, 2) as lease:

@@ -128,10 +128,11 @@ def leased(folder: Path) -> Leased:
     """
     found: set[tuple[int, int]] = set()
     for path in (folder / "readers").glob("*"):
-        lock = _lock(path)
-        if lock is not None:  # its reader is dead
-            _delete(lock)
-            continue
+        with suppress(FileError):  # of another user: it counts until it is old
+            lock = _lock(path)
+            if lock is not None:  # its reader is dead
+                _delete(lock)
+                continue
         with suppress(OSError, ValueError):  # gone meanwhile; of version 0.1, which looks again
             if time.time() - path.stat().st_mtime < LEASE_SECONDS:
                 items, labels = map(int, path.name.partition("-")[0].split("."))
