@@ -142,7 +142,7 @@ def test_a_row_of_zeros_has_the_cosines_of_the_phases():
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        ({"n_features": 1}, "n_features=1 must be a whole number from 2 up"),
+        ({"n_features": 1}, "n_features=1 must be a whole number from 2 to 1048576"),
         ({"kind": "cosine"}, "kind='cosine' must be one of 'absolute', 'fourier'"),
         ({"bandwidth": 0}, "bandwidth=0 must be a number greater than 0"),
         ({"linear": 1}, "linear=1 must be one of True, False"),

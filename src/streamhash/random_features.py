@@ -73,7 +73,7 @@ class RandomFeatures(StreamPart):
     ((3584,), True, True)
     """
 
-    n_features: int = parameter(Whole(2), default=3584, kw_only=False)
+    n_features: int = parameter(Whole(2, 1 << 20), default=3584, kw_only=False)
     kind: str = parameter(Choice("absolute", "fourier"), default="absolute")
     linear: bool = parameter(Choice(True, False), default=True)
     bandwidth: float = parameter(Number(above=0), default=0.8)

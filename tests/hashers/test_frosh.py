@@ -149,5 +149,5 @@ def test_published_settings_are_sketchhash_s_without_guides():
 def test_chunks_are_powers_of_two(chunk_size):
     with pytest.raises(InputError) as caught:
         FROSH(chunk_size=chunk_size).fit(stream())
-    wanted = "must be None or a power of two from 1 up."
+    wanted = "must be None or a power of two from 1 to 16777216."
     assert str(caught.value) == f"FROSH: chunk_size={chunk_size!r} {wanted}"

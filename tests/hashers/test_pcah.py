@@ -70,5 +70,5 @@ def test_published_settings():
 def test_bad_parameters_are_refused():
     with pytest.raises(InputError) as caught:
         PCAH(sketch_size=5).fit(stream())
-    wanted = "PCAH: sketch_size=5 must be None or an even number from 2 up."
+    wanted = "PCAH: sketch_size=5 must be None or an even number from 2 to 1048576."
     assert str(caught.value) == wanted

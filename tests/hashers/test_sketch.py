@@ -262,5 +262,5 @@ def test_rotations_are_orthogonal_and_seeded():
 
 @pytest.mark.parametrize("size", [0, 3, 2.0, True])
 def test_sizes_are_even(size):
-    with pytest.raises(InputError, match=r"size=.* must be an even number from 2 up"):
+    with pytest.raises(InputError, match=r"size=.* must be an even number from 2 to 1048576"):
         FrequentDirections(size).check_parameters()

@@ -196,7 +196,10 @@ def test_published_settings():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"sketch_size": 7}, "SketchHash: sketch_size=7 must be None or an even number from 2 up."),
+        (
+            {"sketch_size": 7},
+            "SketchHash: sketch_size=7 must be None or an even number from 2 to 1048576.",
+        ),
         ({"state": "lost"}, "SketchHash: state='lost' must be one of 'kept', 'released'."),
         (
             {"rotation": None},

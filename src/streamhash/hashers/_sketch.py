@@ -23,7 +23,10 @@ GUIDE_TOLERANCE = 1e-5  # of the largest eigenvalue of M, summed up in float32
 RANK_TOLERANCE = 1e-10  # of the largest squared singular value: what float32 rows can carry
 
 
-EVEN = Rule("an even number from 2 up", lambda value: Whole(2).allows(value) and value % 2 == 0)
+EVEN = Rule(
+    "an even number from 2 to 1048576",
+    lambda value: Whole(2, 1 << 20).allows(value) and value % 2 == 0,
+)
 
 
 class FrequentDirections(Streaming):
@@ -121,7 +124,7 @@ class FastFrequentDirections(FrequentDirections):
         Where the next ones come from.
     """
 
-    chunk: int | None = parameter(Maybe(Whole(1)), default=None)
+    chunk: int | None = parameter(Maybe(Whole(1, 1 << 24)), default=None)
     guides: int = parameter(Whole(0), default=0)
     random_state: Any = parameter(SEED, default=None)
     learns = Table(

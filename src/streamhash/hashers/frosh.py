@@ -10,8 +10,8 @@ from streamhash.learned import Part, Table
 from streamhash.parameters import Choice, Maybe, Rule, Values, Whole, parameter
 
 POWER_OF_TWO = Rule(
-    "a power of two from 1 up",
-    lambda value: Whole(1).allows(value) and int(value).bit_count() == 1,
+    "a power of two from 1 to 16777216",
+    lambda value: Whole(1, 1 << 24).allows(value) and int(value).bit_count() == 1,
 )
 
 

@@ -99,8 +99,8 @@ class ITQ(PrincipalHasher):
 
     batch_size: int = parameter(Whole(1), default=200, search=Values(100, 200, 500))
     sample_size: int = parameter(Whole(1), default=2000, search=Values(1000, 2000, 5000))
-    first_iterations: int = parameter(Whole(0), default=50)
-    iterations: int = parameter(Whole(0), default=2, search=Values(1, 2, 5))
+    first_iterations: int = parameter(Whole(0, 10_000), default=50)
+    iterations: int = parameter(Whole(0, 10_000), default=2, search=Values(1, 2, 5))
 
     learns = Table(
         sample_=Array(np.float32, "sample_size", "D"),

@@ -189,7 +189,7 @@ class SDOH(NormalizedHasher):
 
     learning_rate: float = parameter(Number(above=0), default=0.25, search=Span(0.05, 1))
     batch_size: int = parameter(Whole(1), default=200, search=Values(100, 200, 400))
-    max_steps: int = parameter(Whole(1), default=3, search=Values(1, 3, 6, 10))
+    max_steps: int = parameter(Whole(1, 10_000), default=3, search=Values(1, 3, 6, 10))
     scale_step: bool = parameter(Choice(True, False), default=True)
     sigma: float = parameter(Number(above=0), default=0.53, search=Span(0.35, 0.8))
     mu: float = parameter(Number(), default=1.0)
@@ -209,7 +209,7 @@ class SDOH(NormalizedHasher):
     memory: int = parameter(Whole(0), default=4000)
     class_scores: str | None = parameter(Choice("softmax", "linear", None), default="softmax")
     features: str | None = parameter(Choice("absolute", "fourier", None), default="absolute")
-    n_features: int = parameter(Whole(2), default=3584)
+    n_features: int = parameter(Whole(2, 1 << 16), default=3584)
     ridge: float | None = parameter(
         Maybe(Number(above=0)), default=None, search=Values(None, 0.05, 0.2, 0.8, 3.2)
     )
@@ -217,7 +217,7 @@ class SDOH(NormalizedHasher):
         Maybe(Number(above=0)), default=1.0, search=Values(None, 0.5, 1.0, 2.0)
     )
     equal_classes: bool = parameter(Choice(True, False), default=True)
-    passes: int = parameter(Whole(1), default=5, search=Values(3, 5, 10))
+    passes: int = parameter(Whole(1, 10_000), default=5, search=Values(3, 5, 10))
 
     learns = Table(
         W_=Array(np.float32, "seen", "k", optional=True),
