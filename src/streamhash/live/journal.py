@@ -495,6 +495,8 @@ class Journal:
         table = self.store.read("items", columns=["key", *columns], filter=f"key > {last_key}")
         with self.store.reading("items"):
             batch = arrow.batch_of(table.sort_by("key"))
+            if (batch.keys[1:] == batch.keys[:-1]).any():
+                raise ValueError("two items have one key")
             last = dict(zip(batch.ids.tolist(), batch.keys.tolist(), strict=True))
             if len(last) < len(batch.ids):  # a process died between storing and deleting the old
                 table = table.filter(np.isin(table["key"], [*last.values()])).sort_by("key")

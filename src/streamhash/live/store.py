@@ -236,8 +236,8 @@ class Store:
                 break
             problem = self._problem(name, version, is_acknowledged=version == acknowledged)
             if problem is None:
-                self._open[name] = self._opened(name, version)
                 return
+            self._open.pop(name, None)
             if version == acknowledged or not self._sums.is_there:
                 raise FileError(f"{problem}; {WAY_BACK}")
             logger.warning(
@@ -271,6 +271,7 @@ class Store:
             return f"{manifest}: cannot be read ({error})"
         if dataset.version != version:
             return f"{manifest}: is damaged"
+        self._open[name] = dataset
         left = CHECKED_BYTES
         for file in files:
             place = f"{name}.lance/{file.name}"
