@@ -186,7 +186,8 @@ class Streaming(BaseEstimator):  # type: ignore[misc]
                 f"{place}: this {type(self).__name__} has not seen any data; "
                 "call partial_fit or fit first."
             )
-        check_sparse(X, place=f"{place}: X")
+        if hasattr(X, "toarray"):
+            check_sparse(X, place=f"{place}: X")
         try:
             # What float32 cannot hold is refused as infinite, but for the sum that is tried first.
             with np.errstate(over="ignore", invalid="ignore"):

@@ -119,8 +119,8 @@ def _item_label(value: Any, place: str) -> int | str | None:
 
 def _as_array(labels: Any, argument: str) -> NDArray[Any]:
     labels = as_numpy(labels)
-    check_sparse(labels, place=argument)
     if hasattr(labels, "toarray"):  # a sparse 0/1 matrix
+        check_sparse(labels, place=argument)
         labels = labels.toarray()
     if isinstance(labels, list | tuple) and len({isinstance(item, str) for item in labels}) == 2:
         return np.fromiter(labels, object, len(labels))  # or NumPy would turn 1 into "1"

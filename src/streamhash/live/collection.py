@@ -919,7 +919,8 @@ def check_vectors(X: Any, width: int | None, kind: str, *, place: str) -> NDArra
     """Return vectors as rows of float16 or float32, finite and as wide as the collection's."""
     if not isinstance(X, np.ndarray | list):
         X = as_numpy(X)
-    check_sparse(X, place=f"{place}: X")
+    if hasattr(X, "toarray"):
+        check_sparse(X, place=f"{place}: X")
     try:
         rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
         if rows.dtype.kind == "c":
