@@ -117,7 +117,7 @@ def test_published_settings():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"iterations": -1}, "ITQ: iterations=-1 must be a whole number from 0 up."),
+        ({"iterations": -1}, "ITQ: iterations=-1 must be a whole number from 0 to 10000."),
         ({"sample_size": 0}, "ITQ: sample_size=0 must be a whole number from 1 up."),
     ],
 )

@@ -160,7 +160,7 @@ class Request:
         """Return what a cell of JSON holds."""
         try:
             return json.loads(cell)
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, RecursionError) as error:
             at = f"{cell[:40]!r} in line {line} of "
             text = "is not JSON; write it as JSON, or name the columns."
             raise self.error(text, at=at) from error

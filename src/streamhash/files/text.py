@@ -147,6 +147,9 @@ def _objects(file: Iterator[str], request: Request) -> Rows:
                 f"is not JSON ({error.msg}, column {error.colno}); write one whole object a line."
             )
             raise request.error(said, at=f"line {line} of ") from error
+        except RecursionError as error:
+            said = "has lists or objects in one another too many times; write fewer levels."
+            raise request.error(said, at=f"line {line} of ") from error
         if not isinstance(row, dict):
             text = 'is not an object; write {"id": …, "vector": […]} in each.'
             raise request.error(text, at=f"line {line} of ")
