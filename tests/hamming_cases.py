@@ -3,7 +3,8 @@
 import numpy as np
 
 from streamhash.codes import pack, to_words
-from streamhash.kernels.hamming import planes, ranking, scan
+from streamhash.kernels.hamming import planes, ranking
+from streamhash.kernels.hamming.items import NOT_DELETED, Items, only
 
 WIDTHS = [1, 12, 63, 64, 65, 128, 247, 249, 1024]
 
@@ -21,18 +22,19 @@ def random_side(rng, n, n_bits, n_classes=0):
     return ranking.Side(random_codes(rng, n, n_bits), labels, to_words(masks).T.copy())
 
 
-def random_items(rng, n, n_bits, *, loose=0.0, deleted=0.0):
-    """Items of which a share stands out of order at the end, and a share was deleted."""
+def random_items(rng, n, n_bits, *, loose=0.0, deleted=0.0, allowed=1.0):
+    """Items of which a share stands out of order at the end, was deleted, or is allowed."""
     ordered = n - int(loose * n)
     keys = rng.permutation(2 * n)[:n]
     keys[:ordered].sort()
-    moments = np.full(n, scan.NOT_DELETED)
+    moments = np.full(n, NOT_DELETED)
     moments[rng.random(n) < deleted] = 3
     moments[rng.random(n) < deleted] = 5  # later than what the search sees
     live = int((moments > 4).sum())
     codes = planes.to_planes(random_codes(rng, n, n_bits))
     gone = moments if deleted else np.empty(0, np.int64)
-    return scan.Items(codes, keys, gone, n, live, ordered, 4)
+    items = Items(codes, keys, gone, n, live, ordered, 4)
+    return items if allowed == 1 else only(items, rng.random(n) < allowed)
 
 
 def assert_all_equal(found, expected):

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import streamhash.search
 from fuzzing import machine_settings
 from streamhash import FileError, HammingIndex, InputError, pack, storage
-from streamhash.kernels.hamming import planes, scan
+from streamhash.kernels.hamming import items, planes, scan
 from streamhash.search import code_store
 from streamhash.threads import set_threads
 
@@ -118,6 +118,25 @@ class IndexAgainstDict(RuleBasedStateMachine):
             place = slice(limits[q], limits[q + 1])
             found = zip(distances[place].tolist(), ids[place].tolist(), strict=True)
             assert list(found) == near
+
+    @rule(data=st.data(), query=st.integers(0, 7), k=st.integers(1, 9), masked=st.booleans())
+    def search_among_some(self, data, query, k, masked):
+        order = list(self.order(self.model))
+        if masked:
+            mask = data.draw(st.lists(st.booleans(), min_size=len(order), max_size=len(order)))
+            some = {i for i, keep in zip(order, mask, strict=True) if keep}
+            allowed = np.array(mask, bool)
+        else:
+            allowed = data.draw(st.lists(self.some_id, max_size=6))  # some twice, some not there
+            some = set(allowed)
+        code, moment = codes_of([query], self.n_bits), self.index.moment()
+        near = [pair for pair in self.ranked(row(query, self.n_bits)) if pair[1] in some]
+        for at in (None, moment):
+            distances, ids = self.index.search(code, k, at=at, allowed=allowed)
+            there = distances[0] != FAR
+            assert list(zip(distances[0, there], ids[0, there], strict=True)) == near[:k]
+            _, distances, ids = self.index.range_search(code, self.n_bits, at=at, allowed=allowed)
+            assert list(zip(distances, ids, strict=True)) == near
 
     @rule(mapped=st.booleans())
     def save_and_load(self, mapped):
@@ -391,11 +410,16 @@ def test_no_use_of_the_index_makes_a_kernel_compile_again(tmp_path):
     index.search(codes[::2], 30)
     index.replace([4], codes[:1])
     index.range_search(np.asfortranarray(codes), 3)
+    mask = np.arange(19) % 2 > 0
+    mask.flags.writeable = False
+    index.search(codes, 3, allowed=mask)
+    index.range_search(codes, 3, allowed=[3, 1])
+    index.search(codes, 3, at=index.moment().with_keys(np.arange(20)[::1], mask.repeat(2)[:20]))
     index.save(tmp_path / "index")
     mapped = HammingIndex.load(tmp_path / "index", mmap=True)
     mapped.search(codes, 3)
     mapped.range_search(codes, 3)
-    for kernel in (scan._search_range, scan._gather, scan._arrange_rows):
+    for kernel in (scan._search_range, scan._gather, scan._arrange_rows, items.have_keys):
         assert len(kernel.signatures) == 1
     assert len(scan._collect.signatures) <= 1  # none, if it came from the cache on disk
 
@@ -650,6 +674,23 @@ ONE = codes_of([1], 12)
             full_index,
             lambda index: index.search(ONE, k=0),
             "HammingIndex.search: k=0 must be a whole number from 1 up.",
+        ),
+        (
+            full_index,
+            lambda index: index.search(ONE, k=1, allowed=[True]),
+            "HammingIndex.search: allowed: a mask of shape (1,) came, and the index has 2 items; "
+            "pass one value an item, in the order of `ids`.",
+        ),
+        (
+            full_index,
+            lambda index: index.range_search(ONE, 1, allowed=["a"]),
+            "HammingIndex.range_search: allowed: ids are strings, those of this index are whole "
+            "numbers; pass whole numbers, or a mask.",
+        ),
+        (
+            string_index,
+            lambda index: index.search(ONE, k=1, allowed="a"),
+            "HammingIndex.search: allowed: ids='a' is not a list of ids; pass one id an item.",
         ),
         (
             full_index,

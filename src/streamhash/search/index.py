@@ -14,6 +14,7 @@ from streamhash.codes import Codes, check_codes, code_bytes
 from streamhash.errors import FileError, InputError
 from streamhash.kernels.hamming.planes import from_planes
 from streamhash.kernels.hamming.scan import nearest, within
+from streamhash.labels import as_numpy
 from streamhash.parameters import Whole, check_parameters
 from streamhash.search.code_store import CodeStore, Snapshot
 from streamhash.search.ids import (
@@ -44,6 +45,19 @@ def check_width(codes: ArrayLike, n_bits: int, *, place: str) -> Codes:
 def _check_whole(place: str, name: str, value: Any, *, low: int) -> None:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < low:
         raise InputError(f"{place}: {name}={value!r} must be a whole number from {low} up.")
+
+
+def _filled_up(
+    now: Snapshot, k: int, found: NDArray[Any], positions: NDArray[np.int64], missing: float
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return rows of ``k`` distances and ids, also where fewer items were found."""
+    if found.shape[1] == k:
+        return found, now.ids[positions]
+    distances = np.full((len(found), k), missing, found.dtype)
+    ids = np.full((len(found), k), MISSING_ID[kind(now.ids)], now.ids.dtype)
+    distances[:, : found.shape[1]] = found
+    ids[:, : found.shape[1]] = now.ids[positions]
+    return distances, ids
 
 
 class HammingIndex:
@@ -163,36 +177,34 @@ class HammingIndex:
         return self._store.now
 
     def search(
-        self, codes: ArrayLike, k: int, *, at: Snapshot | None = None
+        self, codes: ArrayLike, k: int, *, at: Snapshot | None = None, allowed: Any = None
     ) -> tuple[NDArray[np.int32], NDArray[Any]]:
         """Find the ``k`` nearest items of each query: distances and ids, both (n_queries, k).
 
-        Where the index holds fewer than ``k`` items, rows end in distance 2147483647 and id -1
-        (None among strings). ``at`` is a ``moment`` of this index, if not this one.
+        Where there are fewer than ``k`` items, rows end in distance 2147483647 and id -1 (None
+        among strings). ``at`` is a ``moment`` of this index, if not this one.
+
+        ``allowed`` are the items to search among: a mask (n,) in the order of ``ids``, or ids, of
+        which those that are not in the index are passed over. The nearest *of these* are found. To
+        filter by columns of your own without looking ids up, see ``Snapshot.with_keys``.
         """
         queries = check_width(codes, self.n_bits, place="HammingIndex.search")
         _check_whole("HammingIndex.search", "k", k, low=1)
-        now = self._store.now if at is None else at
-        found, positions = nearest(queries, now.items, int(k))
-        if found.shape[1] == k:
-            return found, now.ids[positions]
-        distances = np.full((len(queries), k), NO_DISTANCE, np.int32)
-        ids = np.full((len(queries), k), MISSING_ID[kind(now.ids)], now.ids.dtype)
-        distances[:, : found.shape[1]] = found
-        ids[:, : found.shape[1]] = now.ids[positions]
-        return distances, ids
+        now = self._seen(at, allowed, "search")
+        return _filled_up(now, int(k), *nearest(queries, now.items, int(k)), NO_DISTANCE)
 
     def range_search(
-        self, codes: ArrayLike, radius: int
+        self, codes: ArrayLike, radius: int, *, at: Snapshot | None = None, allowed: Any = None
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
         """Find every item at distance ≤ ``radius``: ``limits``, distances, ids.
 
         The items of query ``q`` stand from ``limits[q]`` up to ``limits[q + 1]``, nearest first.
-        (faiss's radius is strict for binary indexes: its 3 is 2 here.)
+        (faiss's radius is strict for binary indexes: its 3 is 2 here.) ``at`` and ``allowed`` are
+        those of ``search``.
         """
         queries = check_width(codes, self.n_bits, place="HammingIndex.range_search")
         _check_whole("HammingIndex.range_search", "radius", radius, low=0)
-        now = self._store.now
+        now = self._seen(at, allowed, "range_search")
         limits, distances, positions = within(queries, now.items, int(radius))
         return limits, distances, now.ids[positions]
 
@@ -239,6 +251,37 @@ class HammingIndex:
         return self
 
     # ------------------------------------------------------------------------------------ helpers
+
+    def _seen(self, at: Snapshot | None, allowed: Any, method: str) -> Snapshot:
+        """What a search sees: a moment, and of its items those that are allowed."""
+        now = self._store.now if at is None else at
+        if allowed is None:
+            return now
+        place = f"HammingIndex.{method}: allowed"
+        mask = np.asarray(as_numpy(allowed))
+        if mask.dtype == np.bool_:
+            if mask.shape != (now.items.live,):
+                raise InputError(
+                    f"{place}: a mask of shape {mask.shape} came, and the index has "
+                    f"{now.items.live} items; pass one value an item, in the order of `ids`."
+                )
+            return now.where(mask)
+        ids = check_ids(allowed, place=place)
+        if len(ids) and now.items.live and kind(ids) != kind(now.ids):
+            raise InputError(
+                f"{place}: ids are {kind(ids)}, those of this index are {kind(now.ids)}; "
+                f"pass {kind(now.ids)}, or a mask."
+            )
+        if kind(ids) == "whole numbers":
+            ascending = (ids[1:] > ids[:-1]).all()
+            return now.with_keys(ids if ascending else np.unique(ids))
+        if at is None:
+            with self._writing:  # what is looked up now is of now
+                positions = self._store.find(ids)
+                return self._store.now.at(positions[positions >= 0])
+        wanted = set(ids.tolist())
+        there = now.ids[now.positions()].tolist()
+        return now.where(np.fromiter((one in wanted for one in there), np.bool_, len(there)))
 
     def _number(self, n: int) -> NDArray[np.int64]:
         if len(self) and kind(self._store.now.ids) == "strings":

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from hamming_cases import assert_all_equal, random_codes, random_items
-from streamhash.kernels.hamming import planes, scan
+from streamhash.kernels.hamming import items as items_of_search, planes, scan
+from streamhash.kernels.hamming.items import Items
 from streamhash.threads import using_threads
 
 
@@ -24,6 +25,21 @@ def test_search_equals_sorting(n_bits, loose, deleted):
         for radius in (0, n_bits // 4, 2 * n_bits):
             found = scan.within(queries, items, radius)
             assert_all_equal(found, scan.plain_within(queries, items, radius))
+
+
+@pytest.mark.parametrize("gathered", [0, 10**9], ids=["gathered", "passed over"])
+@pytest.mark.parametrize("allowed", [0, 0.01, 0.5, 0.99], ids="{}_allowed".format)
+def test_search_among_some_equals_sorting_them(monkeypatch, allowed, gathered):
+    monkeypatch.setattr(items_of_search, "GATHERED", gathered)
+    rng = np.random.default_rng(0)
+    for n, loose, deleted in ((0, 0, 0), (700, 0, 0), (700, 0.3, 0.3), (40_000, 0.1, 0.1)):
+        items = random_items(rng, n, 40, loose=loose, deleted=deleted, allowed=allowed)
+        for n_queries, k in ((1, 3), (7, 20), (5, 1000)):
+            queries = random_codes(rng, n_queries, 40)
+            found = scan.nearest(queries, items, k)
+            assert_all_equal(found, scan.plain_nearest(queries, items, k))
+        found = scan.within(queries, items, 9)
+        assert_all_equal(found, scan.plain_within(queries, items, 9))
 
 
 @pytest.mark.parametrize("order", ["mixed", "sorted", "equal"])
@@ -59,7 +75,7 @@ def test_falling_distances_keep_the_last_items():
     bits = np.tril(np.ones((64, 64)))[::-1] > 0
     keys = np.arange(64)
     codes = planes.to_planes(np.packbits(bits, axis=1))
-    items = scan.Items(codes, keys, np.empty(0, np.int64), 64, 64, 64, 0)
+    items = Items(codes, keys, np.empty(0, np.int64), 64, 64, 64, 0)
     distances, positions = scan.nearest(np.zeros((1, 8), np.uint8), items, 3)
     assert distances.tolist() == [[1, 2, 3]]
     assert positions.tolist() == [[63, 62, 61]]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from streamhash.codes import Codes
 from streamhash.kernels.compile import kernel, part
+from streamhash.kernels.hamming.items import Items, in_use
 from streamhash.kernels.hamming.planes import (
     ITEMS_PER_BLOCK,
     QUERIES_PER_GROUP,
@@ -34,8 +35,6 @@ from streamhash.kernels.hamming.planes import (
 from streamhash.kernels.hamming.scan import (
     BLOCKS_PER_CHUNK,
     QUERIES_PER_BATCH,
-    Items,
-    in_use,
     nearest,
     sort_by_key,
 )

@@ -25,12 +25,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.codes import Codes
-from streamhash.kernels.compile import kernel, part
+from streamhash.kernels.compile import kernel
+from streamhash.kernels.hamming.items import (
+    ONE,
+    Items,
+    gathered,
+    in_use,
+    is_worth_gathering,
+    places,
+)
 from streamhash.kernels.hamming.planes import (
     ITEMS_PER_BLOCK,
     QUERIES_PER_GROUP,
     Distances,
-    Planes,
     Queries,
     as_queries,
     bits_in,
@@ -46,25 +53,12 @@ Whole = int | np.int64
 Packed = NDArray[np.uint64]  # a distance in the upper 16 bits, a position in the lower 48
 Batch = tuple[int, int]  # the first query, and the one after the last
 
-NOT_DELETED = LAST_KEY = np.iinfo(np.int64).max
+LAST_KEY = np.iinfo(np.int64).max
 BLOCKS_PER_CHUNK = 32  # 2,048 items, 16 KB of 64-bit codes
 QUERIES_PER_BATCH = 64  # they pass over a chunk one after the other
 ITEMS_PER_THREAD = 1 << 19  # worth a thread of its own: a few tenths of a millisecond
 SAMPLE_STRIDE = 32  # one block of so many is looked at for a first bound
 DISTANCE_SHIFT, POSITION_MASK = np.uint64(48), np.uint64((1 << 48) - 1)
-ONE = np.uint64(1)
-
-
-class Items(NamedTuple):
-    """What a search sees. Places from ``size`` on may be written to meanwhile, by other threads."""
-
-    planes: Planes
-    keys: Integers  # (capacity,)
-    deleted: Integers  # (capacity,) when each was deleted, or (0,) if none ever was
-    size: int  # places in use
-    live: int  # items, without those deleted
-    ordered: int  # up to here, keys ascend
-    moment: int  # what was deleted later than this is still there
 
 
 class _Candidates(NamedTuple):
@@ -99,13 +93,6 @@ def _item_ranges(n_items: int, n_batches: int) -> list[tuple[int, int]]:
     return [(n_blocks * i // parts, n_blocks * (i + 1) // parts) for i in range(parts)]
 
 
-@part
-def in_use(size: int, block: int) -> np.uint64:
-    """A mask of the places of a block that are in use."""
-    n = size - ITEMS_PER_BLOCK * block
-    return ~np.uint64(0) if n >= ITEMS_PER_BLOCK else (ONE << np.uint64(n)) - ONE
-
-
 # ----------------------------------------------------------------------------------------- nearest
 
 
@@ -119,6 +106,10 @@ def nearest(codes: Codes, items: Items, k: int) -> tuple[Counts, Integers]:
     positions = np.empty((len(codes), k), np.int64)
     if k == 0:
         return distances, positions
+    if len(items.allowed) and is_worth_gathering(items, len(codes)):
+        few, at = gathered(items)
+        distances, positions = nearest(codes, few, k)
+        return distances, at[positions]
     codes = np.array(codes, order="C")  # a read-only array would be another type to the kernels
     batches = _batches(len(codes))
     ranges = _item_ranges(items.size, len(batches))
@@ -211,7 +202,7 @@ def _collect(
     # time, which would cost more than the work. For the same reason this is one long loop.
     n, capacity = candidates.kept.shape
     codes, tables = queries.codes[start : start + n], queries.tables[start : start + n]
-    planes, keys, deleted, size, _, ordered, moment = items
+    planes, keys, deleted, size, _, ordered, moment, allowed = items
     kept, n_kept, tally, nearer, bound, limits, worst = candidates
     out = np.empty(QUERIES_PER_GROUP * ITEMS_PER_BLOCK, np.uint16)
     masks = np.empty(QUERIES_PER_GROUP, np.uint64)
@@ -220,11 +211,13 @@ def _collect(
         while q < n:
             group = QUERIES_PER_GROUP if n - q >= QUERIES_PER_GROUP else 1
             for block in range(chunk, min(chunk + BLOCKS_PER_CHUNK * stride, last), stride):
+                if len(allowed) > 0 and allowed[block] == 0:
+                    continue
                 at = q if ITEMS_PER_BLOCK * (block + 1) <= ordered else n + q
                 if look(group, planes, codes, tables, block, q, limits, at, out, masks) == 0:
                     continue
                 for g in range(group):
-                    mask = masks[g] & in_use(size, block)
+                    mask = masks[g] & (allowed[block] if len(allowed) > 0 else in_use(size, block))
                     r = q + g
                     while mask != 0:
                         place = first_bit(mask)
@@ -302,6 +295,10 @@ def within(codes: Codes, items: Items, radius: int) -> tuple[Integers, Counts, I
 
     Returns limits, distances, positions: those of query ``q`` stand from ``limits[q]`` on.
     """
+    if len(items.allowed) and is_worth_gathering(items, len(codes)):
+        few, at = gathered(items)
+        limits, distances, positions = within(codes, few, radius)
+        return limits, distances, at[positions]
     codes = np.array(codes, order="C")  # a read-only array would be another type to the kernels
     radius = min(radius, 8 * codes.shape[1])
     batches = _batches(len(codes))
@@ -341,7 +338,7 @@ def _gather(
     """
     queries, n = as_queries(codes), len(codes)
     tables = queries.tables
-    planes, _, deleted, size, _, _, moment = items
+    planes, _, deleted, size, _, _, moment, allowed = items
     limits = np.full(n, radius + 1, np.uint16)
     out = np.empty(QUERIES_PER_GROUP * ITEMS_PER_BLOCK, np.uint16)
     masks = np.empty(QUERIES_PER_GROUP, np.uint64)
@@ -350,10 +347,12 @@ def _gather(
         while q < n:
             group = QUERIES_PER_GROUP if n - q >= QUERIES_PER_GROUP else 1
             for block in range(chunk, min(chunk + BLOCKS_PER_CHUNK, last)):
+                if len(allowed) > 0 and allowed[block] == 0:
+                    continue
                 if look(group, planes, codes, tables, block, q, limits, q, out, masks) == 0:
                     continue
                 for g in range(group):
-                    mask = masks[g] & in_use(size, block)
+                    mask = masks[g] & (allowed[block] if len(allowed) > 0 else in_use(size, block))
                     r = q + g
                     if len(packed) == 0 and len(deleted) == 0:
                         at[r] += bits_in(mask)
@@ -439,9 +438,7 @@ def _arrange(
 
 def _plain_rankings(codes: Codes, items: Items) -> Iterator[tuple[Integers, Integers]]:
     """Distances and positions of what is there, in order, for one code after the other."""
-    there = np.arange(items.size)
-    if len(items.deleted):
-        there = there[items.deleted[: items.size] > items.moment]
+    there = places(items)
     for distances in plain_distances(codes, items.planes, items.size):
         order = there[np.lexsort((items.keys[there], distances[there]))]
         yield distances[order], order
