@@ -16,6 +16,7 @@ class Summing(OnlineHasher):
     """
 
     can_forget = True
+    multi_label = True  # a row counts for each of its classes
 
     def _start(self, X, y):  # noqa: ARG002
         self.classes_ = ClassTable()
@@ -27,6 +28,9 @@ class Summing(OnlineHasher):
         self._count(X, y, 1)
 
     def _count(self, X, y, sign):
+        if y.ndim == 2:
+            rows, y = np.nonzero(y)
+            X = X[rows]
         numbers = self.classes_.number(y)
         more = len(self.classes_) - len(self.counts_)
         sums = np.pad(self.sums_, ((0, more), (0, 0)))

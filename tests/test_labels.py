@@ -22,10 +22,20 @@ def test_items_may_be_without_labels():
         (7, "add: y=7 is not a list of labels; pass one label an item."),
         ("ab", "add: y='ab' is not a list of labels; pass one label an item."),
         ([1], "add: 2 items and 1 labels came; pass one an item."),
-        ([1, True], "add: y holds True; pass one whole number or one string an item, None for no "
-         "label."),
-        ([1, 0.5], "add: y holds 0.5; pass one whole number or one string an item, None for no "
-         "label."),
+        ([1, True], "add: y holds True; pass one whole number or one string an item, or a list of "
+         "them, None for no label."),
+        ([1, 0.5], "add: y holds 0.5; pass one whole number or one string an item, or a list of "
+         "them, None for no label."),
+        ([1, ["a", None]], "add: y holds ['a', None], with None among its labels; leave it out."),
+        ([1, ["a", ["b"]]], "add: y holds ['b']; pass one whole number or one string an item, or a "
+         "list of them, None for no label."),
+        ([[0, 1, 0], [1, 0, 0]], "add: y holds [0, 1, 0], which looks like a row of a 0/1 matrix; "
+         "pass a matrix as an array, and lists of the labels themselves."),
+        ([1, range(1001)], "add: y holds range(0, 1001); pass one whole number or one string an "
+         "item, or a list of them, None for no label."),
+        ([1, [*range(1001)]], "add: y holds 1001 labels of an item; pass at most 1000."),
+        (np.array([[0, 2], [1, 0]]), "add: y with two dimensions must hold only 0 and 1, one "
+         "column a class, but came with other values; pass single labels as a 1d array."),
     ],
 )  # fmt: skip
 def test_other_labels_of_items_are_refused(y, message):

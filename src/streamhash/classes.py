@@ -1,5 +1,6 @@
 """The classes of a stream, numbered in the order in which they came."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,21 @@ class ClassTable(Streaming):
         if len(numbers) > len(self.labels_):
             self.labels_ = [*numbers]  # a new list: the old one may be wanted for rolling back
         return found
+
+    def matrix(self, labels: Sequence[Sequence[Any]]) -> NDArray[np.uint8]:
+        """Return several labels a row (n lists) as a 0/1 matrix (n, classes known by now).
+
+        It has two columns at least: one alone would be read as labels (n,).
+
+        >>> ClassTable().matrix([("cat", "dog"), ("bird",)])
+        array([[1, 1, 0],
+               [0, 0, 1]], dtype=uint8)
+        """
+        each = [label for of_row in labels for label in of_row]
+        numbers = self.number(np.fromiter(each, object, len(each)))
+        matrix = np.zeros((len(labels), max(len(self), 2)), np.uint8)
+        matrix[np.repeat(np.arange(len(labels)), [*map(len, labels)]), numbers] = 1
+        return matrix
 
     def __len__(self) -> int:
         return len(self.labels_)

@@ -7,7 +7,7 @@ evaluation alike.
 """
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,10 @@ from streamhash.sparse import check_sparse
 
 LARGEST = 2**63 - 1  # label of an item that is a whole number, above or below 0
 LONGEST = 1000  # characters of an item's id or label
+MOST_LABELS = 1000  # of an item
+LISTS = (list, tuple, set, frozenset, np.ndarray)  # what several labels of an item come in
+
+ItemLabel = int | str | tuple[int | str, ...] | None  # of a stored item
 
 
 def as_numpy(values: Any) -> Any:
@@ -64,23 +68,61 @@ def check_labels(
     return array.astype(np.uint8)
 
 
-def check_item_labels(y: Any, n: int, *, place: str) -> list[int | str | None]:
+def check_item_labels(y: Any, n: int, *, place: str) -> list[ItemLabel]:
     """Return the labels of n stored items: whole numbers or strings, None for an item without.
+
+    Several labels of an item come as a list, and are returned as a tuple, sorted, each once; an
+    empty list is no label. An array of two dimensions is a 0/1 matrix with one column a class: its
+    labels are the numbers of the columns, those of a data frame their names.
 
     This is for collections, where items may wait for their labels; ``check_labels`` is for
     learning and evaluation, where every row has one. ``y`` may be None: no item has a label.
+
+    >>> check_item_labels([3, ["wheat", "grain"], None], 3, place="add")
+    [3, ('grain', 'wheat'), None]
+    >>> check_item_labels(np.array([[0, 1, 1], [1, 0, 0]]), 2, place="add")
+    [(1, 2), (0,)]
     """
     if y is None:
         return [None] * n
     values = as_numpy(y)
+    if getattr(values, "ndim", 1) == 2:
+        names = [*getattr(values, "columns", range(values.shape[1]))]
+        values = check_labels(values, n, place=place, rows="items")
+        values = label_lists(values, names) if values.ndim == 2 else values
     values = values.tolist() if hasattr(values, "tolist") else values
     if not isinstance(values, Iterable) or isinstance(values, str | bytes):
         raise InputError(f"{place}: y={y!r} is not a list of labels; pass one label an item.")
-    labels = [_item_label(value, place) for value in values]
+    labels = [
+        _item_labels(value, place) if isinstance(value, LISTS) else _item_label(value, place)
+        for value in values
+    ]
     if len(labels) != n:
         raise InputError(f"{place}: {n} items and {len(labels)} labels came; pass one an item.")
-    check_texts([each for each in labels if isinstance(each, str)], place=place, what="y holds")
+    texts = [each for label in labels for each in each_label(label) if isinstance(each, str)]
+    check_texts(texts, place=place, what="y holds")
     return labels
+
+
+def each_label(label: Any) -> tuple[Any, ...]:
+    """Return the labels of an item, none, one or several, as a tuple.
+
+    >>> each_label(None), each_label(3), each_label(("grain", "wheat"))
+    ((), (3,), ('grain', 'wheat'))
+    """
+    return label if isinstance(label, tuple) else () if label is None else (label,)
+
+
+def label_lists(Y: NDArray[Any], names: Sequence[Any] | None = None) -> list[list[Any]]:
+    """Return the labels of each row of a 0/1 matrix: the numbers of its columns, or their names.
+
+    >>> label_lists(np.array([[0, 1, 1], [0, 0, 0]]))
+    [[1, 2], []]
+    """
+    lists: list[list[Any]] = [[] for _ in Y]
+    for row, column in zip(*(index.tolist() for index in np.nonzero(Y)), strict=True):
+        lists[row].append(column if names is None else names[column])
+    return lists
 
 
 def check_texts(texts: list[str], *, place: str, what: str) -> None:
@@ -98,6 +140,27 @@ def check_texts(texts: list[str], *, place: str, what: str) -> None:
         ) from error
 
 
+def _item_labels(values: Any, place: str) -> tuple[int | str, ...] | None:
+    """Return several labels of an item as a tuple, None for an empty list."""
+    values = values.ravel().tolist() if isinstance(values, np.ndarray) else values
+    given = [_item_label(value, place) for value in values]
+    labels = {each for each in given if each is not None}
+    if None in given:
+        raise InputError(
+            f"{place}: y holds {shown(values)}, with None among its labels; leave it out."
+        )
+    if len(labels) < len(given) and labels <= {0, 1}:
+        raise InputError(
+            f"{place}: y holds {shown(values)}, which looks like a row of a 0/1 matrix; pass a "
+            "matrix as an array, and lists of the labels themselves."
+        )
+    if len(labels) > MOST_LABELS:
+        raise InputError(
+            f"{place}: y holds {len(labels)} labels of an item; pass at most {MOST_LABELS}."
+        )
+    return tuple(sorted(labels, key=lambda label: (isinstance(label, str), label))) or None
+
+
 def _item_label(value: Any, place: str) -> int | str | None:
     if isinstance(value, np.generic):
         value = value.item()
@@ -112,8 +175,8 @@ def _item_label(value: Any, place: str) -> int | str | None:
     if value is None or (isinstance(value, int | str) and not isinstance(value, bool)):
         return value
     raise InputError(
-        f"{place}: y holds {shown(value)}; pass one whole number or one string an item, None for "
-        "no label."
+        f"{place}: y holds {shown(value)}; pass one whole number or one string an item, or a list "
+        "of them, None for no label."
     )
 
 

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from streamhash.errors import InputError
+from streamhash.labels import each_label
 from streamhash.parameters import Rule
 
 Size = int | str
@@ -236,7 +237,7 @@ def _are_plain(labels: Sequence[Any]) -> bool:
 
 
 class ItemLabels(Learned):
-    """Labels of stored items, in a list: whole numbers, strings, or None."""
+    """Labels of stored items, in a list: whole numbers, strings, tuples of those, or None."""
 
     def __init__(self, size: Size, **options: Any) -> None:
         super().__init__(**options)
@@ -245,7 +246,9 @@ class ItemLabels(Learned):
     def fault(self, value: Any, sizes: Sizes) -> str | None:
         """Say what is wrong with a value."""
         is_list = isinstance(value, list)
-        if is_list and all(label is None or isinstance(label, int | str) for label in value):
+        if is_list and all(
+            isinstance(each, int | str) for label in value for each in each_label(label)
+        ):
             return None if sizes.agree(self.size, len(value)) else f"has {len(value)} labels"
         return f"is {reprlib.repr(value)}, not a list of labels"
 

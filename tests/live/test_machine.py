@@ -20,7 +20,8 @@ def vector(number):
 
 
 ids_of_some = st.lists(st.integers(0, 30), min_size=1, max_size=8, unique=True)
-label = st.sampled_from([None, 0, 1, 2])
+some_label = st.sampled_from([None, 0, 1, 2])
+several = st.lists(st.sampled_from([0, 1, "a", "b"]), max_size=3, unique=True)
 
 
 def content(learner):
@@ -28,12 +29,23 @@ def content(learner):
 
 
 class Machine(RuleBasedStateMachine):
+    labels = None
+    label_of_an_item = some_label
+
+    def each(self, y):
+        """The labels of an item that has some."""
+        return [y]
+
+    def stored(self, y):
+        """A label as the collection has it."""
+        return y
+
     def __init__(self):
         super().__init__()
         journal.TIDY_AFTER = 5  # tidy up after a few changes already
         self.folder = tempfile.TemporaryDirectory()
         self.path = f"{self.folder.name}/items"
-        self.c = Collection.create(self.path, self.hasher(), refresh=12)
+        self.c = Collection.create(self.path, self.hasher(), refresh=12, labels=self.labels)
         self.reader = Collection.open(self.path, read_only=True)
         self.there = {}
         self.n = 0
@@ -47,13 +59,16 @@ class Machine(RuleBasedStateMachine):
         self.folder.cleanup()
         journal.TIDY_AFTER = 64
 
+    def draw_labels(self, data, n):
+        return data.draw(st.lists(self.label_of_an_item, min_size=n, max_size=n))
+
     @rule(ids=ids_of_some, existing=st.sampled_from(["skip", "replace"]), data=st.data())
     def add(self, ids, existing, data):
-        labels = data.draw(st.lists(label, min_size=len(ids), max_size=len(ids)))
+        labels = self.draw_labels(data, len(ids))
         new = {}
         for i, y in zip(ids, labels, strict=True):
             self.n += 1
-            new[i] = (self.n, y)
+            new[i] = (self.n, self.stored(y))
         rows = np.array([vector(number) for number, _ in new.values()])
         extra = [{"n": number} for number, _ in new.values()]
         taken = [i for i in ids if existing == "replace" or i not in self.there]
@@ -66,10 +81,10 @@ class Machine(RuleBasedStateMachine):
     @rule(data=st.data())
     def label(self, data):
         ids = data.draw(st.lists(st.sampled_from([*self.there]), min_size=1, unique=True))
-        labels = data.draw(st.lists(label, min_size=len(ids), max_size=len(ids)))
+        labels = self.draw_labels(data, len(ids))
         self.c.label(ids, labels)
         for i, y in zip(ids, labels, strict=True):
-            self.there[i] = (self.there[i][0], y)
+            self.there[i] = (self.there[i][0], self.stored(y))
 
     @precondition(lambda self: self.there)
     @rule(data=st.data())
@@ -126,7 +141,10 @@ class Machine(RuleBasedStateMachine):
                 assert np.array_equal(codes, c.model().transform(rows))
             if items:
                 assert c._journal.dataset("items").count_rows() == len(items)
-        assert self.c.status()["labelled"] == sum(y is not None for _, y in self.there.values())
+        labels = [y for _, y in self.there.values() if y is not None]
+        status = self.c.status()
+        assert status["labelled"] == len(labels)
+        assert status["classes"] == len({each for y in labels for each in self.each(y)})
 
 
 class ForgettingMachine(Machine):
@@ -134,6 +152,10 @@ class ForgettingMachine(Machine):
 
     def hasher(self):
         return Summing(8, batch_size=4)
+
+    def by_class(self, learner):
+        """What is known of each class."""
+        return learner.hasher_.by_class()
 
     @invariant()
     def what_is_there_was_learned_or_waits(self):
@@ -145,11 +167,34 @@ class ForgettingMachine(Machine):
         known = [stored for i, stored in labelled.items() if i not in waiting]
         if learner.is_ready:
             twin = Summing(8, batch_size=4)
-            if known:
-                twin.partial_fit([vector(number) for number, _ in known], [y for _, y in known])
-            assert learner.hasher_.by_class() == (twin.by_class() if known else {})
+            if known:  # each of several labels is learned as a row of its own would be
+                rows = [(vector(number), each) for number, y in known for each in self.each(y)]
+                twin.partial_fit(*map(list, zip(*rows, strict=True)))
+            assert self.by_class(learner) == (twin.by_class() if known else {})
         else:
             assert not known
+
+
+class SeveralMachine(Machine):
+    """With none, one or several labels an item."""
+
+    labels = "several"
+    label_of_an_item = st.one_of(some_label, several)
+
+    def each(self, y):
+        return [*y]
+
+    def stored(self, y):
+        labels = y if isinstance(y, list) else [] if y is None else [y]
+        return tuple(sorted(labels, key=lambda each: (isinstance(each, str), each))) or None
+
+
+class ForgettingSeveralMachine(SeveralMachine, ForgettingMachine):
+    """Whose columns are the classes in the order in which they came."""
+
+    def by_class(self, learner):
+        names = learner.knowledge.classes_.labels_
+        return {names[column]: known for column, known in learner.hasher_.by_class().items()}
 
 
 def marked(machine):
@@ -161,3 +206,5 @@ def marked(machine):
 
 TestMachine = marked(Machine)
 TestForgettingMachine = marked(ForgettingMachine)
+TestSeveralMachine = marked(SeveralMachine)
+TestForgettingSeveralMachine = marked(ForgettingSeveralMachine)

@@ -49,7 +49,7 @@ def batch_of(table: Any, order: Any = slice(None)) -> Batch:
     return Batch(
         ids,
         column("vector", vectors_of),
-        None if labels is None else from_json(labels.tolist()),
+        None if labels is None else labels_from_json(labels.tolist()),
         None if metadata is None else from_json(metadata.tolist()),
         None if code is None else column(code, codes_of),
         table["key"].to_numpy()[order],
@@ -115,6 +115,11 @@ def from_json(texts: Sequence[str | None]) -> list[Any]:
             except RecursionError:  # version 0.1.0 took metadata of nearly a thousand levels
                 known[text] = None
     return [known[text] for text in texts]
+
+
+def labels_from_json(texts: Sequence[str | None]) -> list[Any]:
+    """Return stored labels; several of an item are a tuple."""
+    return [tuple(label) if isinstance(label, list) else label for label in from_json(texts)]
 
 
 @cache

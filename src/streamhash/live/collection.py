@@ -25,10 +25,11 @@ from streamhash.errors import (
     UnreachableError,
     shown,
 )
-from streamhash.labels import as_numpy, check_item_labels
+from streamhash.hashers import METHODS
+from streamhash.labels import ItemLabel, as_numpy, check_item_labels, each_label
 from streamhash.live.arrow import Batch, Keys, code_columns
 from streamhash.live.journal import TRIES, Journal, Model
-from streamhash.live.learner import Learner, Lesson, Progress
+from streamhash.live.learner import Learner, Lesson, Progress, is_fitted
 from streamhash.live.locks import ReaderLease
 from streamhash.live.refresh import Refresher
 from streamhash.live.store import DURABILITY
@@ -42,6 +43,9 @@ from streamhash.storable import check_metadata, check_new_ids
 
 RETRIES = 5  # of a search whose model was replaced, and its codes dropped, before it was through
 MOST_ANSWERS = 10**8  # of a search, 1.2 GB, unless that many items are there
+MOST_CLASSES = (
+    10_000  # different labels, where items have several: what is learned has as many columns
+)
 METADATA_KEPT = 100_000  # items whose metadata are remembered
 
 Result = TypeVar("Result")
@@ -70,6 +74,7 @@ class Contents(NamedTuple):
     id_kind: str | None
     n_features: int | None
     vector_type: str
+    several_labels: bool
     label_names: list[Any]  # that items have or had
     batches: Iterator[Batch]  # in the order of adding
 
@@ -148,6 +153,7 @@ class Collection:
         path: str | PathLike[str],
         hasher: OnlineHasher,
         *,
+        labels: str | None = None,
         vectors: str = "float32",
         refresh: str | int = "gain",
         forget_deleted: bool = True,
@@ -167,6 +173,9 @@ class Collection:
             A folder, or an address that Lance knows, such as ``s3://bucket/name``.
         hasher : OnlineHasher
             The method that learns; one that has learned before goes on from there, and serves.
+        labels : "one", "several" or None
+            Whether items have one label or several, if the method takes several; None: as the
+            first labels that come, several if one of them is a list.
         vectors : "float32" or "float16"
             How vectors are stored; what is learned and encoded is what is stored.
         refresh : "gain", "gain=BITS", "manual" or a number of items
@@ -202,8 +211,14 @@ class Collection:
             )
         check_parameters(
             place,
-            {"vectors": vectors, "forget_deleted": forget_deleted, "durability": durability},
             {
+                "labels": labels,
+                "vectors": vectors,
+                "forget_deleted": forget_deleted,
+                "durability": durability,
+            },
+            {
+                "labels": Choice(None, "one", "several"),
                 "vectors": Choice("float32", "float16"),
                 "forget_deleted": Choice(True, False),
                 "durability": Choice(*DURABILITY),
@@ -212,7 +227,7 @@ class Collection:
         policy = RefreshPolicy.parse(refresh, place=place)
         hasher.check_parameters()
         learner = Learner(hasher, reservoir_size=reservoir_size, random_state=random_state)
-        learner.start()
+        learner.start(several=_several(labels, hasher, place))
         settings = {
             "vectors": vectors,
             "refresh": str(policy),
@@ -328,6 +343,7 @@ class Collection:
         ids : whole numbers from 0 up or strings, one an item; None numbers them on
         X : array (n, d)
         y : whole numbers or strings, one an item; None, also for single items: without a label
+            Several labels of an item are a list; those of all items may be a 0/1 matrix.
         metadata : a dict or None an item; see ``streamhash.storable`` for what it may hold
         existing : "refuse", "skip" or "replace"
             What to do with ids that are there: refuse the call, leave out those items (so that a
@@ -365,7 +381,7 @@ class Collection:
             place, {"existing": existing}, {"existing": Choice("refuse", "skip", "replace")}
         )
         rows = check_vectors(X, self.n_features, self.vector_type, place=place)
-        labels = check_item_labels(y, len(rows), place=place)
+        labels = self._item_labels(y, len(rows), place)
         texts = check_metadata(metadata, len(rows), place=place)
         names = self._new_ids(ids, len(rows), place)
         found = self._view.now.directory.find(names.tolist())
@@ -375,6 +391,27 @@ class Collection:
                 'existing="skip" or "replace", or another id.'
             )
         return _Checked(names, rows, labels, texts, found)
+
+    def _item_labels(self, y: Any, n: int, place: str) -> list[ItemLabel]:
+        """Return labels as the items here have them: one each, or tuples of several."""
+        labels, learner = check_item_labels(y, n, place=place), self._learner
+        found = next((label for label in labels if isinstance(label, tuple)), ())
+        if not (found or learner.several_):
+            return labels
+        if learner.several_ is False:
+            raise InputError(
+                f"{place}: y holds {shown([*found])}, a list of labels, and the items here have "
+                'one each; pass one, or add them to a collection made with labels="several".'
+            )
+        _check_takes_several(learner.hasher, place)
+        known = self._view.now.directory.classes
+        new = {each for label in labels for each in each_label(label) if each not in known}
+        if new and len({*known, *new, *learner.knowledge.classes_.labels_}) > MOST_CLASSES:
+            raise InputError(
+                f"{place}: with {shown(next(iter(new)))} the items have more than {MOST_CLASSES} "
+                "different labels; pass the most frequent ones, and keep all in the metadata."
+            )
+        return [each_label(label) or None for label in labels]
 
     def _new_ids(self, ids: Any, n: int, place: str) -> NDArray[Any]:
         """Return ids of ``n`` items to be added; None numbers them on."""
@@ -405,7 +442,7 @@ class Collection:
         journal, view = self._journal, self._view
         with journal.changing("label"):
             keys, _ = self._find(ids, "Collection.label")
-            labels = check_item_labels(y, len(keys), place="Collection.label")
+            labels = self._item_labels(y, len(keys), "Collection.label")
             if len(keys) == 0:
                 return
             model, rows = view.now.model, journal.vectors(keys)
@@ -537,6 +574,8 @@ class Collection:
                 "as the codes of this collection have; for others, export the items and add them "
                 "to a new collection."
             )
+        if learner.several_:
+            _check_takes_several(hasher, "Collection.relearn")
         with journal.lock:
             is_pending = journal.pending is not None
         if is_pending:
@@ -703,7 +742,10 @@ class Collection:
         return [Item(*row) for row in rows]
 
     def labels(self, ids: Any) -> list[Any]:
-        """Return the labels of ids, from memory; None where there is no label, or no item."""
+        """Return the labels of ids, from memory; None where there is no label, or no item.
+
+        Where items have several, they are tuples.
+        """
         self._follow()
         return self._view.labels(check_ids(ids, place="Collection.labels").tolist())
 
@@ -828,7 +870,8 @@ class Collection:
             journal.id_kind,
             journal.n_features,
             self.vector_type,
-            names[:-1],
+            self._learner.several_ is True,
+            [*moment.directory.classes],
             batches(),
         )
 
@@ -878,6 +921,7 @@ class Collection:
                 "items": len(moment.directory),
                 "labelled": moment.directory.n_labelled,
                 "classes": moment.directory.n_classes,
+                "labels": {None: None, False: "one", True: "several"}[learner.several_],
                 "bits": self.n_bits,
                 "features": self.n_features,
                 "vectors": self.vector_type,
@@ -913,6 +957,32 @@ class Collection:
 
 
 # ------------------------------------------------------------------------------- what comes in
+
+
+def _several(labels: str | None, hasher: OnlineHasher, place: str) -> bool | None:
+    """Tell if items are to have several labels; None if that is not known yet."""
+    knows_labels = hasher.needs_labels and is_fitted(hasher)
+    if labels != "several":
+        return False if labels == "one" or knows_labels else None
+    _check_takes_several(hasher, place)
+    if knows_labels:
+        raise InputError(
+            f'{place}: labels="several", and this {type(hasher).__name__} has learned before, from '
+            "classes without names; pass a new one, and add the items it has learned."
+        )
+    return True
+
+
+def _check_takes_several(hasher: OnlineHasher, place: str) -> None:
+    """Refuse a method that learns from one label an item only."""
+    if hasher.needs_labels and not hasher.multi_label:
+        takers = (
+            name for name, each in METHODS.items() if each.multi_label or not each.needs_labels
+        )
+        raise InputError(
+            f"{place}: {type(hasher).__name__} learns from one label an item, and y has several; "
+            f"pass one, or make the collection with one of {', '.join(takers)}."
+        )
 
 
 def check_vectors(X: Any, width: int | None, kind: str, *, place: str) -> NDArray[Any]:

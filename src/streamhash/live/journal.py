@@ -590,7 +590,7 @@ class Journal:
         """Read labels that came after their items, from the ``start``-th on."""
         with self.store.reading("labels"):
             table = self.store.read("labels", offset=start)
-            return table["key"].to_numpy(), arrow.from_json(table["label"].to_pylist())
+            return table["key"].to_numpy(), arrow.labels_from_json(table["label"].to_pylist())
 
     def _fold_labels(self, live: Keys) -> None:
         """Keep only the last label of each key that is there."""

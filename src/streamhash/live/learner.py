@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from streamhash.base import Matrix, OnlineHasher, Streaming, new_generator, snapshot
+from streamhash.classes import ClassTable
 from streamhash.codes import Codes, unpack
 from streamhash.errors import ExtremeRowsError, FileError, UnreachableError
 from streamhash.labels import neighbours
@@ -76,7 +77,8 @@ class Lesson(NamedTuple):
 class Monitor(Streaming):
     """Prequential precision: each labelled item asks the collection before it is learned.
 
-    An answer is the share of an item's nearest labelled neighbours that have its label. Their
+    An answer is the share of an item's nearest labelled neighbours that have its label, or of
+    several one at least. Their
     recent mean forgets with a half-life of ``half_life`` items. Drift is a lasting fall of the
     answers, found by Page and Hinkley's test (Page 1954): their summed shortfall from the mean so
     far, less ``tolerance`` each, rises by more than ``alarm``. After an alarm it begins anew.
@@ -238,16 +240,21 @@ class Knowledge(Streaming):
     ----------
     hasher_ : OnlineHasher
     reservoir_ : Reservoir
+    classes_ : ClassTable
+        Where items have several labels: the columns of the 0/1 matrices that are learned.
     """
 
     hasher_: OnlineHasher
     reservoir_: Reservoir
     learns = Table(
-        hasher_=Part(OnlineHasher, started=False), reservoir_=Part(Reservoir, started=False)
+        hasher_=Part(OnlineHasher, started=False),
+        reservoir_=Part(Reservoir, started=False),
+        classes_=Part(ClassTable, optional=True),
     )
 
     def __init__(self) -> None:
         """Know nothing yet."""
+        self.classes_ = ClassTable()
 
 
 class Learner(Streaming):
@@ -274,6 +281,8 @@ class Learner(Streaming):
     ----------
     is_ready_ : bool
         Whether it can encode.
+    several_ : bool, or None while no label has come
+        Whether items have several labels.
     monitor_ : Monitor
     waiting_ : array of uint8
         The keys of items that wait, packed.
@@ -304,6 +313,7 @@ class Learner(Streaming):
         n_left_out_=Count(optional=True),
         # Not yet in files of version 0.1, which has the last four instead.
         is_ready_=Value(Choice(True, False), optional=True),
+        several_=Value(Choice(None, True, False), optional=True),
         waiting_=Array(np.uint8, "bytes", optional=True),
         leaving_rows_=AnyOf(
             Array(np.float32, "leaving", "width"),
@@ -327,13 +337,14 @@ class Learner(Streaming):
         self._read_state: ReadState | None = None
         self.state: int | None = None  # the number that the knowledge is stored under
 
-    def start(self) -> None:
-        """Set up what is learned."""
+    def start(self, *, several: bool | None = None) -> None:
+        """Set up what is learned; it may be known that items have several labels, or one."""
         self.check_parameters()
         seed = int(new_generator(self.random_state).integers(2**32))
         self.hasher_ = snapshot(self.hasher) if is_fitted(self.hasher) else clone(self.hasher)
         self.hasher = clone(self.hasher)
         self.reservoir_ = Reservoir(self.reservoir_size, random_state=seed)
+        self.several_ = several
         self.is_ready_ = is_fitted(self.hasher_)
         self.monitor_ = Monitor()
         self.waiting_ = pack_keys(NO_KEYS)
@@ -359,6 +370,8 @@ class Learner(Streaming):
             learner.is_ready_ = is_fitted(learner.hasher_)
         if not hasattr(learner, "n_clipped_"):
             learner.n_clipped_, learner.n_left_out_ = 0, 0
+        if not hasattr(learner, "several_"):
+            learner.several_ = False if learner.is_ready_ or learner.n_waiting else None
         return learner
 
     def copy(self) -> "Learner":
@@ -456,6 +469,8 @@ class Learner(Streaming):
         rows = lesson.rows[chosen].astype(np.float32, copy=False)
         self.hasher_.refuse_extremes(rows, place, chosen)
         twin, labelled = twin or self._loaded().copy(), directory.n_labelled + len(known)
+        if known:
+            twin.several_ = isinstance(lesson.labels[known[0]], tuple)
         if codes is not None and known:
             own = lesson.keys[known] if lesson.are_stored else None
             names = [lesson.labels[i] for i in known]
@@ -520,7 +535,8 @@ class Learner(Streaming):
             return
         X, names = self.leaving_rows_, self.leaving_labels_
         known = [i for i, name in enumerate(names) if name is not None]
-        self.hasher_.forget(X, as_labels(names) if self.hasher_.needs_labels else None)
+        y = names if self.several_ else as_labels(names)
+        self.hasher_.forget(X, self._targets(y) if self.hasher_.needs_labels else None)
         self.reservoir_.drop(X[known])
         if not getattr(self.hasher_, "n_samples_seen_", 0):  # of all it knew, nothing is left
             self.hasher_, self.is_ready_ = clone(self.hasher), False
@@ -585,7 +601,7 @@ class Learner(Streaming):
         How the codes did so far stays known.
         """
         twin = Learner(hasher, reservoir_size=self.reservoir_size, random_state=self.random_state)
-        twin.start()
+        twin.start(several=self.several_)
         twin.monitor_ = self.monitor_
         listing, keys = moment.directory.listing, moment.directory.keys
         if hasher.needs_labels:
@@ -616,7 +632,8 @@ class Learner(Streaming):
         if all_now or len(X) >= self._stage:
             self.forget_leaving()
         known = np.array([name is not None for name in labels], bool)
-        y = as_labels([name for name in labels if name is not None])
+        y: Any = [name for name in labels if name is not None]
+        y = y if self.several_ else as_labels(y)
         place = np.cumsum(known) - known  # of each row among those with labels
         sample, n = self.reservoir_, 0
         weighing = serving is not None and hasattr(sample, "rows_") and is_fitted(self.hasher_)
@@ -624,11 +641,11 @@ class Learner(Streaming):
         while n < len(X) and (all_now or len(X) - n >= self._stage):
             end = min(n + self._stage, len(X))
             names = y[place[n] : place[n] + known[n:end].sum()]
-            self._learn_rows(X[n:end], names if self.hasher_.needs_labels else None)
+            self._learn_rows(X[n:end], self._targets(names) if self.hasher_.needs_labels else None)
             n = end
         if n == 0:
             return 0
-        rows, names = X[:n][known[:n]], y[: known[:n].sum()]
+        rows, names = X[:n][known[:n]], self._targets(y[: known[:n].sum()])
         if len(rows):
             if before is not None and serving is not None:
                 self._weigh(before, serving, rows, names, max(n, n_items - self.n_items_))
@@ -639,6 +656,10 @@ class Learner(Streaming):
         self.is_ready_, self.state = is_fitted(self.hasher_), None
         return n
 
+    def _targets(self, y: Any) -> NDArray[Any]:
+        """Return labels of rows as a method learns them: several as a row of a 0/1 matrix."""
+        return self.knowledge.classes_.matrix(y) if self.several_ else y
+
     def _learn_rows(self, X: Matrix, y: NDArray[Any] | None) -> None:
         """Learn a stage; rows too extreme for it are left out, as they are stored already."""
         while len(X):
@@ -648,7 +669,7 @@ class Learner(Streaming):
                 n = len(error.rows)
                 if n:
                     X = np.delete(X, error.rows, axis=0)
-                    y = None if y is None else np.delete(y, error.rows)
+                    y = None if y is None else np.delete(y, error.rows, axis=0)
                 else:  # the first rows of all were extreme: what was learned from them is of no use
                     n = self.hasher_.n_samples_seen_
                     self.hasher_ = clone(self.hasher)
@@ -669,7 +690,9 @@ class Learner(Streaming):
         if sample.labels is None:
             return
         step = -(-len(X) // self.reservoir_size)  # of a large piece, as many as in the sample
-        same = neighbours(sample.classes_.number(y[::step]), sample.labels)
+        asked = sample.numbered(y[::step])
+        assert asked is not None
+        same = neighbours(asked, sample.labels)
         self.gain_ = information_gain(new, serving, sample.rows, same, X[::step])
         self.missed_ = max(0.0, self.missed_ + n * self.gain_)
 
@@ -715,7 +738,7 @@ def as_labels(names: list[Any]) -> NDArray[Any]:
 def _precisions(
     moment: "Moment", codes: Codes, labels: list[Any], own: NDArray[np.int64] | None
 ) -> NDArray[np.float64]:
-    """Share of each query's nearest labelled neighbours that have its label; no item, none."""
+    """Share of each query's nearest labelled neighbours that share a label; no item, none."""
     backend, directory = moment.backend, moment.directory
     if backend is None or len(directory) == 0:
         return np.empty(0)
@@ -732,5 +755,5 @@ def _precisions(
     for row, label in zip(numbers, labels, strict=True):
         near = row[row >= 0][:NEIGHBOURS]
         if len(near):
-            precisions.append((near == directory.label_number(label)).mean())
+            precisions.append(directory.listing.are_similar(label, near).mean())
     return np.array(precisions)

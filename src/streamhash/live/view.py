@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from streamhash.base import OnlineHasher
 from streamhash.codes import Codes
+from streamhash.labels import each_label
 from streamhash.live.arrow import Keys
 from streamhash.live.backends import Backend
 from streamhash.live.backends.memory import MemoryBackend
@@ -48,7 +49,7 @@ class Listing(NamedTuple):
     keys: Keys
     ids: NDArray[Any]
     labels: NDArray[np.int32]
-    names: list[Any]  # of labels, by their numbers
+    names: list[Any]  # of labels, by their numbers; tuples where items have several
 
     def places(self, keys: Keys) -> Keys:
         """Places of keys that are here."""
@@ -77,6 +78,17 @@ class Listing(NamedTuple):
         numbers = self.labels_of(keys).tolist()
         return [None if number == NO_LABEL else self.names[number] for number in numbers]
 
+    def are_similar(self, label: Any, numbers: NDArray[Any]) -> NDArray[np.bool_]:
+        """Tell which of some labels, by their numbers, are equal to one, or share one with it."""
+        own, names = {*each_label(label)}, self.names
+        return np.array(
+            [
+                number != NO_LABEL and not own.isdisjoint(each_label(names[number]))
+                for number in numbers.tolist()
+            ],
+            bool,
+        )
+
 
 class Directory:
     """The id, the key and the label of every item; its caller lets one thread at a time write.
@@ -89,7 +101,8 @@ class Directory:
         self._fill(np.empty(0, np.int64), np.empty(0, np.int64), [])
 
     def _fill(self, keys: Keys, ids: NDArray[Any], labels: Sequence[Any]) -> None:
-        self._numbers: dict[Any, int] = {}  # of labels
+        self._numbers: dict[Any, int] = {}  # of labels, or of tuples of several
+        self.classes: dict[Any, None] = {}  # single labels that items have or had
         self._places = dict(zip(ids.tolist(), range(len(keys)), strict=True))
         self.listing = Listing(len(keys), keys, ids, np.empty(0, np.int32), [])
         numbers = self._number(labels)
@@ -120,8 +133,9 @@ class Directory:
     @property
     def n_classes(self) -> int:
         """How many different labels the items have."""
-        numbers = self.listing.labels_of(self.keys)
-        return len(np.unique(numbers[numbers != NO_LABEL]))
+        numbers = np.unique(self.listing.labels_of(self.keys))
+        names = [self.listing.names[number] for number in numbers[numbers != NO_LABEL]]
+        return len({each for name in names for each in each_label(name)})
 
     def find(self, ids: Sequence[Any]) -> Keys:
         """Keys of ids; -1 where there is none."""
@@ -135,10 +149,6 @@ class Directory:
         held = self.listing.holds(keys)
         held[held] = self.find(self.listing.ids_of(keys[held]).tolist()) == keys[held]
         return held
-
-    def label_number(self, label: Any) -> int:
-        """The number of a label, NO_LABEL if no item ever had it."""
-        return self._numbers.get(label, NO_LABEL)
 
     def append(self, keys: Keys, ids: NDArray[Any], labels: Sequence[Any]) -> None:
         """Add items with keys above all others; they take the place of those with their ids."""
@@ -184,6 +194,7 @@ class Directory:
             if label is not None and label not in numbers:
                 numbers[label] = len(names)
                 names.append(label)
+                self.classes.update(dict.fromkeys(each_label(label)))
         return np.fromiter(map(numbers.get, labels, repeat(NO_LABEL)), np.int32, len(labels))
 
 
@@ -292,7 +303,7 @@ class View:
     def label_names(self) -> list[Any]:
         """Return the labels that items have or had."""
         with self.looking:
-            return [*self.now.listing.names]
+            return [*self.now.directory.classes]
 
     # -------------------------------------------------------------------------------- searching
 

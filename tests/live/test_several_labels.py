@@ -1,0 +1,174 @@
+"""Several labels an item: how a collection comes to have them, learns from them and is judged."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from streamhash import HCOH, HMOH, LSH, SDOH, AdaptHash, InputError, MIHash
+from streamhash.classes import ClassTable
+from streamhash.labels import check_item_labels
+from streamhash.live import Collection, collection as collection_module
+
+TOPICS = ["grain", "wheat", "corn", "oil", "gold", "ship"]
+
+
+def news(n, topics=6, seed=0):
+    """Rows that are the mean of their topics' centres, and noise; topics as lists."""
+    random = np.random.default_rng(seed)
+    centres = 3 * np.random.default_rng(0).standard_normal((6, 8))
+    labels = [
+        [*random.choice(topics, min(topics, size), False)] for size in random.integers(1, 4, n)
+    ]
+    X = [centres[each].mean(axis=0) + random.standard_normal(8) for each in labels]
+    return np.array(X, np.float32), [[TOPICS[topic] for topic in each] for each in labels]
+
+
+X, Y = news(300)
+
+
+def hasher(**settings):
+    return SDOH(16, batch_size=20, n_features=32, memory=60, random_state=0, **settings)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "items"
+
+
+def test_labels_are_sorted_sets():
+    labels = check_item_labels([["b", "a", 2, 1], {"a"}, ("a", "a"), [], "a"], 5, place="add")
+    assert labels == [(1, 2, "a", "b"), ("a",), ("a",), None, "a"]
+    matrix = np.array([[0, 1, 1], [0, 0, 0]])
+    assert check_item_labels(matrix, 2, place="add") == [(1, 2), None]
+    frame = pd.DataFrame(matrix, columns=["grain", "wheat", "corn"])
+    assert check_item_labels(frame, 2, place="add") == [("corn", "wheat"), None]
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        hasher(),
+        SDOH(16, batch_size=20, memory=0, features=None, random_state=0),
+        MIHash(16, batch_size=20, random_state=0),
+        HMOH(16, batch_size=20, random_state=0),
+        AdaptHash(16, batch_size=20, random_state=0),
+        LSH(16, batch_size=20, random_state=0),
+    ],
+    ids=lambda method: type(method).__name__ + str(method.memory),
+)
+def test_what_is_learned_is_what_the_method_learns_from_the_matrix(path, method):
+    """In any pieces, with classes that come late, and opened again in between."""
+    parts = [news(100, n, n) for n in (1, 3, 6)]
+    X, Y = np.concatenate([X for X, _ in parts]), [label for _, Y in parts for label in Y]
+    with Collection.create(path, method, refresh="manual", random_state=0) as c:
+        c.add(range(7), X[:7], Y[:7])
+    for start in range(7, 300, 61):
+        with Collection.open(path) as c:
+            rows = slice(start, start + 61)
+            c.add(None, X[rows], Y[rows])
+    with Collection.open(path) as c:
+        c.refresh()
+        assert (c.status()["labels"], c.status()["classes"]) == ("several", 6)
+        assert c._learner.n_learned_ == 300
+        learned = c._learner.hasher_
+    table, plain = ClassTable(), clone(method)
+    sets, done = check_item_labels(Y, 300, place=""), 0
+    while done < 300:  # the stages in which a collection learns
+        stage = slice(done, min(done + max(plain.next_stage // 20 * 20, 20), 300))
+        plain.partial_fit(X[stage], table.matrix(sets[stage]))
+        done = stage.stop
+    assert np.array_equal(learned.transform(X), plain.transform(X))
+    assert np.array_equal(learned.project(X), plain.project(X))
+
+
+def test_answers_are_judged_by_a_label_in_common(path):
+    with Collection.create(path, hasher(), refresh="manual") as c:
+        c.add(range(200), X[:200], Y[:200])
+        c.refresh()
+        before = c.status()["quality"]["answers"]
+        codes, asked = c.model().transform(X[:200]), c.encode(X[200:201])[0]
+        far = np.unpackbits(codes ^ asked, axis=1).sum(axis=1)
+        near = np.argsort(far, kind="stable")[:10]
+        shared = np.mean([not {*Y[200]}.isdisjoint(Y[i]) for i in near])
+        total = c._learner.monitor_.sum_answers_
+        c.add([200], X[200:201], Y[200:201])
+        assert c.status()["quality"]["answers"] == before + 1
+        assert c._learner.monitor_.sum_answers_ - total == pytest.approx(shared)
+
+
+def test_what_is_forgotten_was_never_learned(path, tmp_path):
+    kept = [i for i in range(200) if i % 5]
+    gone = [i for i in range(200) if i % 5 == 0]
+    with (
+        Collection.create(path, hasher(), refresh="manual") as c,
+        Collection.create(tmp_path / "twin", hasher(), refresh="manual") as twin,
+    ):
+        c.add(range(200), X[:200], Y[:200])
+        c.delete(gone[:20])
+        c.label(gone[20:], [None] * 20)
+        twin.add(kept, X[kept], [Y[i] for i in kept])
+        c.refresh()
+        twin.refresh()
+        names, others = (each._learner.knowledge.classes_.labels_ for each in (c, twin))
+        counts, wanted = (each._learner.hasher_.memory_.counts_.tolist() for each in (c, twin))
+        assert dict(zip(names, counts, strict=True)) == dict(zip(others, wanted, strict=True))
+
+
+def test_one_label_or_several_is_what_comes_first(path, tmp_path):
+    with Collection.create(path, hasher()) as c:
+        c.add([0], X[:1])
+        assert c.status()["labels"] is None
+        c.add([1, 2], X[1:3], ["oil", ["grain", "wheat"]])
+        assert c.labels([0, 1, 2]) == [None, ("oil",), ("grain", "wheat")]
+        c.label([0, 1], ["ship", []])
+        assert c.labels([0, 1]) == [("ship",), None]
+        assert c.label_names() == ["oil", "grain", "wheat", "ship"]
+        assert c.get([2])[0].label == ("grain", "wheat")
+        with pytest.raises(InputError) as caught:
+            c.relearn(HCOH(16))
+        assert str(caught.value).startswith("Collection.relearn: HCOH learns from one label")
+    one = Collection.create(tmp_path / "one", hasher())
+    with one as c:
+        c.add([0], X[:1], ["oil"])
+        assert c.status()["labels"] == "one"
+        for change in (lambda: c.add([1], X[1:2], [["oil"]]), lambda: c.label([0], [{"oil"}])):
+            with pytest.raises(InputError) as caught:
+                change()
+        assert str(caught.value) == (
+            "Collection.label: y holds ['oil'], a list of labels, and the items here have one "
+            'each; pass one, or add them to a collection made with labels="several".'
+        )
+        assert c.labels([0, 1]) == ["oil", None]
+        c.delete([0])
+    with Collection.open(tmp_path / "one") as c:  # what it has learned from is what it is
+        with pytest.raises(InputError, match="have one each"):
+            c.add([1], X[1:2], [["oil"]])
+        assert len(c) == 0
+
+
+def test_labels_that_a_collection_cannot_take(path, tmp_path, monkeypatch):
+    with Collection.create(path, HCOH(16)) as c:
+        with pytest.raises(InputError) as caught:
+            c.add([0], X[:1], [["oil", "ship"]])
+        assert str(caught.value) == (
+            "Collection.add: HCOH learns from one label an item, and y has several; pass one, or "
+            "make the collection with one of sdoh, hmoh, mihash, osh, adapthash, okh, frosh, "
+            "sketchhash, itq, pcah, lsh."
+        )
+        c.add([0], X[:1], ["oil"])
+    with pytest.raises(InputError, match="HCOH learns from one label an item"):
+        Collection.create(tmp_path / "new", HCOH(16), labels="several")
+    with pytest.raises(InputError, match="labels='two' must be one of None, 'one', 'several'"):
+        Collection.create(tmp_path / "new", hasher(), labels="two")
+    matrix = ClassTable().matrix(Y)
+    learned = hasher().partial_fit(X, matrix)
+    with pytest.raises(InputError, match="has learned before, from classes without names"):
+        Collection.create(tmp_path / "new", learned, labels="several")
+    assert not (tmp_path / "new").exists()
+    monkeypatch.setattr(collection_module, "MOST_CLASSES", 6)
+    with Collection.create(tmp_path / "few", hasher(), labels="several") as c:
+        c.add(range(100), X[:100], Y[:100])
+        with pytest.raises(InputError, match="with 'tea' the items have more than 6 different"):
+            c.label([0], [["oil", "tea"]])
+        assert c.status()["classes"] == 6
