@@ -3,8 +3,11 @@
 They need NumPy only, so that ``streamhash.Client`` does too.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.codes import Codes
@@ -18,6 +21,61 @@ class Item(NamedTuple):
     label: Any
     metadata: Any
     code: Codes | None  # by the model that serves; None while there is none
+
+
+class SearchResult(tuple[NDArray[np.int32], NDArray[Any]]):
+    """What a search found: the pair ``distances, ids``, and more by name.
+
+    Attributes
+    ----------
+    distances : int32 (n, k); float32 of real-valued queries
+        2147483647 (infinity) where there are no more items.
+    ids : array (n, k)
+        -1 (None among strings) where there are no more items.
+    scores : float32 (n, k), or None
+        What a rescored search is ordered by, the best first.
+    probabilities : float32 (n, k), or None while nothing is known
+        How likely each has the query's label.
+    labels : list of lists
+        None for no label; rows end where there are no more items.
+    model : int
+        The number of the model that answered.
+    """
+
+    scores: NDArray[np.float32] | None
+    probabilities: NDArray[np.float32] | None
+    model: int
+    _find_labels: Callable[[], list[list[Any]]]
+
+    def __new__(  # noqa: D102
+        cls,
+        distances: NDArray[Any],
+        ids: NDArray[Any],
+        *,
+        labels: Callable[[], list[list[Any]]],
+        model: int,
+        scores: NDArray[np.float32] | None = None,
+        probabilities: NDArray[np.float32] | None = None,
+    ) -> Self:
+        self = super().__new__(cls, (distances, ids))
+        self.scores, self.probabilities, self.model = scores, probabilities, model
+        self._find_labels = labels  # when they are asked for: most searches want none
+        return self
+
+    @property
+    def distances(self) -> NDArray[Any]:
+        """Distances of the codes, (n, k)."""
+        return self[0]
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """Ids of the items, (n, k)."""
+        return self[1]
+
+    @cached_property
+    def labels(self) -> list[list[Any]]:
+        """Labels of the items."""
+        return self._find_labels()
 
 
 class History(NamedTuple):

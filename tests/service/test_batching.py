@@ -8,6 +8,7 @@ import pytest
 from sklearn.datasets import load_digits
 from starlette.exceptions import HTTPException
 
+from streamhash.live.search import PLAIN, SearchOptions
 from streamhash.service.batching import SearchBatcher
 from streamhash.threads import using_threads
 
@@ -21,10 +22,10 @@ class Held:
     def __init__(self, collection):
         self.collection, self.go_on, self.batches = collection, threading.Event(), []
 
-    def answer(self, rows, k):
+    def answer(self, rows, k, options):
         self.go_on.wait()
         self.batches.append(len(rows))
-        return self.collection.answer(rows, k)
+        return self.collection.answer(rows, k, options)
 
     def metadata(self, keys):
         return self.collection.metadata(keys)
@@ -56,6 +57,26 @@ def test_what_waits_is_the_next_batch_and_has_the_answers_it_would_have_alone(li
             {"image": {"width": 8, "height": 8}, "row": hit} if i % 2 == 0 else None
             for hit in alone.ids()[0].tolist()
         ]
+
+
+def test_only_searches_of_equal_options_are_one(library):
+    held = Held(library)
+    rescored = SearchOptions(rescore=2)
+
+    async def search_many():
+        batcher = SearchBatcher(held, 100)
+        asked = [(PLAIN, 1), (PLAIN, 2), (PLAIN, 3), (rescored, 1), (rescored, 1), (rescored, 2)]
+        calls = [batcher.search(ROWS[:1], k, options, metadata=False) for options, k in asked]
+        tasks = [asyncio.create_task(call) for call in calls]
+        await asyncio.sleep(0)
+        held.go_on.set()
+        await asyncio.gather(*tasks)
+        batcher.close()
+
+    with using_threads(1):
+        asyncio.run(search_many())
+    # What is rescored depends on k, so its answers would depend on its company.
+    assert held.batches == [1, 2, 2, 1]
 
 
 def test_searches_beyond_what_may_wait_are_refused_and_then_it_recovers(library):

@@ -57,7 +57,7 @@ def print_table(
 def print_answers(
     answers: Sequence[dict[str, Any]], headings: Sequence[str], *, as_json: bool
 ) -> None:
-    """Print what each query has found: its items, their distances and, if asked, their labels."""
+    """Print what each query has found: its items, their distances, and what else was asked for."""
     if as_json:
         print_json(answers)
         return
@@ -66,7 +66,7 @@ def print_answers(
         for query, *columns in (answer.values() for answer in answers)
         for rank, found in enumerate(zip(*columns, strict=True), start=1)
     )
-    numbers = ("query", "rank", "item", "distance")
+    numbers = ("query", "rank", "item", "distance", "score", "probability")
     print_table(("query", "rank", *headings), rows, numbers=numbers)
 
 

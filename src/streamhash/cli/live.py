@@ -1,7 +1,7 @@
 """``streamhash live``: a collection that learns, stores and is searched at once."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -244,6 +244,22 @@ def search(
     id_column: IdColumn = None,
     vector_column: VectorColumn = None,
     label_column: options.LabelColumn = None,
+    where: Annotated[
+        str | None, Option(metavar="FILTER", help='Only such items: "price < 10".')
+    ] = None,
+    rescore: Annotated[
+        int | None, Option(metavar="N", help="Score N candidates an answer exactly.")
+    ] = None,
+    by: Annotated[str, Option(metavar="WHAT", help="Score vectors or projections.")] = "vectors",
+    metric: Annotated[
+        str, Option(metavar="NAME", help="Score by cosine, dot or euclidean.")
+    ] = "cosine",
+    query: Annotated[
+        str, Option(metavar="KIND", help="Compare the query's code, or its real values.")
+    ] = "code",
+    min_probability: Annotated[
+        float | None, Option(metavar="P", help="Leave out answers that are less sure.")
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Find the nearest items of each query by Hamming distance.
@@ -256,24 +272,32 @@ def search(
         raise InputError("search: pass QUERIES, a file of vectors or -, or --id ITEM.")
     answers: list[dict[str, Any]] = []
 
-    def answer(query: Any, ids: list[Any], distances: list[int]) -> None:
-        found = {"items": ids, "distances": distances, "labels": items.labels(ids)}
-        answers.append({"query": query, **found})
+    named: dict[str, Any] = {"where": where, "rescore": rescore, "by": by, "metric": metric}
+    named |= {"query": query, "min_probability": min_probability}
+
+    def answer(names: Iterable[Any], vectors: Any, k: int, own: Any = None) -> None:
+        found = items.search(vectors, min(k, max(1, len(items))), **named)
+        columns: dict[str, Any] = {"items": found.ids, "distances": found.distances}
+        columns |= {"scores": found.scores, "probabilities": found.probabilities}
+        for i, (name, labels) in enumerate(zip(names, found.labels, strict=True)):
+            there = {what: v[i].tolist() for what, v in columns.items() if v is not None}
+            there["labels"] = labels  # they end where there are no more items
+            others = [n for n, _ in enumerate(labels) if own is None or there["items"][n] != own]
+            some = others[: k if own is None else k - 1]
+            answers.append({"query": name, **{w: [v[n] for n in some] for w, v in there.items()}})
 
     with _open(collection, read_only=True) as items:
         if item is not None:  # the item itself is left out of its answer
             (asked,) = items.get(_ids(items, [item]))
-            distances, ids = items.search(asked.vector[None], min(k + 1, len(items)))
-            others = [i for i, name in enumerate(ids[0].tolist()) if name != asked.id][:k]
-            answer(asked.id, ids[0, others].tolist(), distances[0, others].tolist())
+            answer([asked.id], asked.vector[None], k + 1, own=asked.id)
         else:
             reading = _reading(str(queries), format, id_column, vector_column, label_column)
             for piece in read_items(**reading, id_kind=items.id_kind):
-                names = piece.ids or range(len(answers), len(answers) + piece.n)
-                distances, ids = items.search(piece.vectors, min(k, max(1, len(items))))
-                for found in zip(names, ids.tolist(), distances.tolist(), strict=True):
-                    answer(*found)
-    console.print_answers(answers, ("id", "distance", "label"), as_json=as_json)
+                answer(piece.ids or range(len(answers), len(answers) + piece.n), piece.vectors, k)
+    headings = {"items": "id", "distances": "distance", "scores": "score"}
+    headings |= {"probabilities": "probability", "labels": "label"}
+    shown = [text for what, text in headings.items() if answers and what in answers[0]]
+    console.print_answers(answers, shown or ("id", "distance", "label"), as_json=as_json)
 
 
 @app.command()

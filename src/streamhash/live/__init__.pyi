@@ -7,6 +7,7 @@ from .collection import (
     Collection as Collection,
     History as History,
     Item as Item,
+    SearchResult as SearchResult,
     check_vectors as check_vectors,
 )
 from .load import (
@@ -14,6 +15,7 @@ from .load import (
     add_from as add_from,
     label_from as label_from,
 )
+from .search import SearchOptions as SearchOptions
 from .verify import (
     Damage as Damage,
     Verified as Verified,

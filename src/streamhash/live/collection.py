@@ -32,10 +32,11 @@ from streamhash.live.journal import TRIES, Journal, Model
 from streamhash.live.learner import Learner, Lesson, Progress, is_fitted
 from streamhash.live.locks import ReaderLease
 from streamhash.live.refresh import Refresher
+from streamhash.live.search import PLAIN, SearchOptions
 from streamhash.live.store import DURABILITY
 from streamhash.live.view import Answer, Listing, View
 from streamhash.parameters import Choice, Whole, check_parameters
-from streamhash.records import History as History, Item as Item
+from streamhash.records import History as History, Item as Item, SearchResult as SearchResult
 from streamhash.refresh import RefreshPolicy
 from streamhash.search.ids import LARGEST_ID, check_ids, check_once, kind
 from streamhash.sparse import check_sparse
@@ -672,13 +673,32 @@ class Collection:
 
     # -------------------------------------------------------------------------------- searching
 
-    def search(self, X: Any, k: int = 10) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    def search(
+        self,
+        X: Any,
+        k: int = 10,
+        *,
+        where: Any = None,
+        rescore: int | None = None,
+        by: str = "vectors",
+        metric: str = "cosine",
+        query: str = "code",
+        min_probability: float | None = None,
+    ) -> SearchResult:
         """Find the ``k`` nearest items of each vector: distances and ids, both (n, k).
 
         Among equal distances the item added first comes first. Where there are fewer than ``k``
-        items, rows end in distance 2147483647 and id -1 (None among strings).
+        items, rows end in distance 2147483647 and id -1 (None among strings). What is returned
+        is these two, and has more by name: see ``SearchResult``.
         """
-        self._follow()
+        options = self.search_options(
+            where=where,
+            rescore=rescore,
+            by=by,
+            metric=metric,
+            query=query,
+            min_probability=min_probability,
+        )
         check_parameters("Collection.search", {"k": k}, {"k": Whole(1)})
         self._serving("search")
         rows = check_vectors(X, self.n_features, "float32", place="Collection.search")
@@ -688,23 +708,27 @@ class Collection:
                 f"{MOST_ANSWERS} answers, and this collection has {len(self)} items; pass a "
                 "smaller k, or fewer queries at a time."
             )
-        found = self.answer(rows, k)
-        return found.distances, found.ids()
+        return self.answer(rows, k, options).result()
 
-    def answer(self, rows: NDArray[np.float32], k: int) -> Answer:
+    def search_options(self, *, place: str = "Collection.search", **options: Any) -> SearchOptions:
+        """Return the options of ``search``, checked."""
+        self._follow()
+        return SearchOptions.checked(place, **options)
+
+    def answer(self, rows: NDArray[np.float32], k: int, options: SearchOptions = PLAIN) -> Answer:
         """Search for rows that ``check_vectors`` returned; return all that was found of them."""
         self._follow()
         for _ in range(RETRIES):
             self._serving("search")
             number = self._view.now.number
             try:
-                return self._view.answer(rows, k)
+                return self._view.answer(rows, k, options)
             except UnreachableError:
                 self._follow()
                 # If another model serves meanwhile, the codes of the one before may be gone.
                 if self._view.now.number == number:
                     raise
-        return self._view.answer(rows, k)
+        return self._view.answer(rows, k, options)
 
     def encode(self, X: Any) -> Codes:
         """Return the codes of vectors by the model that serves."""

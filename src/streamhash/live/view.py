@@ -13,7 +13,7 @@ item of the same id that was deleted and added again.
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import repeat
@@ -29,6 +29,8 @@ from streamhash.live.arrow import Keys
 from streamhash.live.backends import Backend
 from streamhash.live.backends.memory import MemoryBackend
 from streamhash.live.journal import Journal, Pieces, absent
+from streamhash.live.search import SearchOptions
+from streamhash.records import SearchResult
 from streamhash.search.code_store import Snapshot
 from streamhash.search.ids import kind
 
@@ -231,23 +233,27 @@ class Answer(NamedTuple):
     distances: NDArray[np.int32]  # (n, k)
     keys: Keys  # (n, k), -1 where there are no more items
     listing: Listing  # that the keys are looked up in
+    scores: NDArray[np.float32] | None = None  # (n, k), NaN where there are no more items
+    probabilities: NDArray[np.float32] | None = None  # so too
 
     def rows(self, start: int, stop: int, k: int) -> "Answer":
         """Return the answer to some of the queries, with fewer neighbours."""
-        return self._replace(
-            codes=self.codes[start:stop],
-            distances=self.distances[start:stop, :k],
-            keys=self.keys[start:stop, :k],
-        )
+        some = self._replace(codes=self.codes[start:stop])
+        return some.with_each(lambda values: values[start:stop, :k])
+
+    def with_each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> "Answer":
+        """Change all that is told of each neighbour, arrays (n, k), in the same way."""
+        names = ("distances", "keys", "scores", "probabilities")
+        known = [name for name in names if getattr(self, name) is not None]
+        changed: dict[str, Any] = {name: change(getattr(self, name)) for name in known}
+        return self._replace(**changed)
 
     def without(self, own: Keys) -> "Answer":
         """Leave each query, an item itself, out of its neighbours, of which one is too many."""
         drop = self.keys == own[:, None]
         drop[~drop.any(axis=1), -1] = True
         shape = (len(own), self.keys.shape[1] - 1)
-        return self._replace(
-            distances=self.distances[~drop].reshape(shape), keys=self.keys[~drop].reshape(shape)
-        )
+        return self.with_each(lambda values: values[~drop].reshape(shape))
 
     def ids(self) -> NDArray[Any]:
         """The ids found, (n, k); -1 (None among strings) where there are no more items."""
@@ -259,6 +265,17 @@ class Answer(NamedTuple):
     def labels(self) -> list[list[Any]]:
         """The labels of what was found, None for no label; rows end where there are no more."""
         return [self.listing.label_names_of(row[row >= 0]) for row in self.keys]
+
+    def result(self) -> SearchResult:
+        """What was found, as users see it."""
+        return SearchResult(
+            self.distances,
+            self.ids(),
+            labels=self.labels,
+            model=self.model,
+            scores=self.scores,
+            probabilities=self.probabilities,
+        )
 
 
 class View:
@@ -307,7 +324,7 @@ class View:
 
     # -------------------------------------------------------------------------------- searching
 
-    def answer(self, rows: NDArray[np.float32], k: int) -> Answer:
+    def answer(self, rows: NDArray[np.float32], k: int, options: SearchOptions) -> Answer:  # noqa: ARG002
         """Search for rows that are checked, when a model serves."""
         moment = self.now  # once: one model, its codes, and their ids
         assert moment.model is not None

@@ -26,6 +26,7 @@ from starlette.types import ASGIApp
 from streamhash import __version__
 from streamhash.errors import InputError, ServiceError, StreamhashError
 from streamhash.live import Collection, Item, check_vectors
+from streamhash.live.search import PLAIN
 from streamhash.service import models
 from streamhash.service.answers import Json, write_json
 from streamhash.service.batching import Found, SearchBatcher
@@ -167,13 +168,18 @@ def _plain(item: Item) -> dict[str, Any]:
 
 def _raw_found(found: Found) -> Response:
     answer, ids = found.answer, found.answer.ids()
-    head = {"model": answer.model, "sample": found.sample, "shape": [*answer.keys.shape]}
-    head["code_bytes"] = answer.codes.shape[1]
+    shape = [*answer.keys.shape]
+    head: dict[str, Any] = {"model": answer.model, "sample": found.sample, "shape": shape}
+    head |= {"code_bytes": answer.codes.shape[1], "distances": str(answer.distances.dtype)}
+    head["labels"] = answer.labels()
     arrays: list[NDArray[Any]] = [answer.codes, answer.distances]
     if ids.dtype == object:  # strings are not of one length
         head["ids"] = ids.tolist()
     else:
         arrays.append(ids)
+    more = {"scores": answer.scores, "probabilities": answer.probabilities}
+    head["more"] = [name for name, values in more.items() if values is not None]
+    arrays += [values for values in more.values() if values is not None]
     return Response(pack_frame(head, *arrays), media_type=TYPE)
 
 
@@ -234,6 +240,8 @@ class _Service:
         if (body.vectors is None) == (body.ids is None):
             raise HTTPException(422, "pass either vectors or ids.")
         k, number, own = int(body.k), body.model, None
+        asked = {name: getattr(body, name) for name in models.OPTIONS}
+        options = self.collection.search_options(place="search", **asked)
         if body.vectors is not None:
             self.limits.check(len(body.vectors), k, what="vectors")
             width = self.collection.n_features
@@ -244,11 +252,13 @@ class _Service:
             self.limits.check(len(body.ids or []), k)
             own, rows = await self.reads.run(self.collection.vectors_of, body.ids)
         if number is not None and number != self.collection.model_number:
+            if options != PLAIN:
+                raise HTTPException(422, f"model={number}: an older model takes no other options.")
             search = self.comparison.search
             return await self.heavy.run(search, number, rows, own, k, metadata=metadata)
         if own is None:
-            return await self.searches.search(rows, k, metadata=metadata)
-        found = await self.searches.search(rows, k + 1, metadata=metadata)
+            return await self.searches.search(rows, k, options, metadata=metadata)
+        found = await self.searches.search(rows, k + 1, options, metadata=metadata)
         return found._replace(answer=found.answer.without(own))
 
     def encode(self, body: models.EncodeBody) -> tuple[int, NDArray[Any]]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from starlette.exceptions import HTTPException
 
 from streamhash.live import Answer, Collection
+from streamhash.live.search import PLAIN, SearchOptions
 from streamhash.threads import get_threads
 
 BATCH_QUERIES = 256  # of a batch, unless one request has more
@@ -35,20 +36,29 @@ class Found(NamedTuple):
     def results(self) -> Iterator[Iterator[dict[str, Any]]]:
         """Go through the neighbours of each query, as plain values."""
         answer, known = self.answer, self.metadata
-        columns = answer.ids().tolist(), answer.distances.tolist(), answer.labels()
-        for row in zip(*columns, answer.keys.tolist(), strict=True):
+        columns: dict[str, Any] = {"id": answer.ids(), "distance": answer.distances}
+        columns |= {"score": answer.scores, "probability": answer.probabilities}
+        lists = {name: each.tolist() for name, each in columns.items() if each is not None}
+        lists["label"] = answer.labels()
+        for *row, keys in zip(*lists.values(), answer.keys.tolist(), strict=True):
             # Labels end where there are no more items, and with them the row.
             yield (
-                {"id": id_, "distance": distance, "label": label, "metadata": known.get(key)}
-                for id_, distance, label, key in zip(*row, strict=False)
+                {**dict(zip(lists, values, strict=True)), "metadata": known.get(key)}
+                for *values, key in zip(*row, keys, strict=False)
             )
 
 
 class _Search(NamedTuple):
     rows: NDArray[np.float32]
     k: int
+    options: SearchOptions
     metadata: bool
     found: "asyncio.Future[Found]"
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """Searches of one kind can be one; how many are rescored depends on ``k``."""
+        return self.rows.shape[1], self.options, self.options.rescore and self.k
 
 
 class SearchBatcher:
@@ -62,11 +72,13 @@ class SearchBatcher:
         self._running = 0
         self.n_batches = self.n_queries = 0
 
-    async def search(self, rows: NDArray[np.float32], k: int, *, metadata: bool) -> Found:
+    async def search(
+        self, rows: NDArray[np.float32], k: int, options: SearchOptions = PLAIN, *, metadata: bool
+    ) -> Found:
         """Find the ``k`` nearest items of each of the checked rows, with metadata if wanted."""
         if len(self._waiting) >= self._max_waiting:
             raise HTTPException(503, "too many searches at a time; try again.")
-        search = _Search(rows, k, metadata, asyncio.get_running_loop().create_future())
+        search = _Search(rows, k, options, metadata, asyncio.get_running_loop().create_future())
         self._waiting.append(search)
         self._start()
         return await search.found
@@ -74,11 +86,11 @@ class SearchBatcher:
     def _start(self) -> None:
         while self._waiting and self._running < self._threads:
             batch = [self._waiting.popleft()]
-            size, width = len(batch[0].rows), batch[0].rows.shape[1]
+            size, kind = len(batch[0].rows), batch[0].kind
             while (
                 self._waiting
                 and size + len(self._waiting[0].rows) <= BATCH_QUERIES
-                and self._waiting[0].rows.shape[1] == width
+                and self._waiting[0].kind == kind
             ):
                 batch.append(self._waiting.popleft())
                 size += len(batch[-1].rows)
@@ -89,7 +101,7 @@ class SearchBatcher:
 
     def _run(self, batch: list[_Search]) -> list[Found]:
         rows = batch[0].rows if len(batch) == 1 else np.concatenate([each.rows for each in batch])
-        whole = self._collection.answer(rows, max(each.k for each in batch))
+        whole = self._collection.answer(rows, max(each.k for each in batch), batch[0].options)
         answers, start = [], 0
         for each in batch:
             answers.append(whole.rows(start, start + len(each.rows), each.k))

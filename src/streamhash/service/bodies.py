@@ -19,7 +19,7 @@ from streamhash.storable import MetadataTexts, metadata_text
 
 LISTS = ("vectors", "queries", "ids", "labels", "metadata")
 ROWS = ("vectors", "queries")  # lists that may be of vectors
-OBJECTS = ("left", "right")  # all others are single values
+OBJECTS = ("left", "right", "where")  # all others are single values
 SHORT = 16_384  # characters of a value that is no vector and no metadata, with its escapes
 LONG_ROW = 2**20  # characters of a vector that has very many numbers
 SPACE = re.compile(r"[ \t\n\r]*")

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from streamhash.codes import Codes
 from streamhash.errors import InputError, ServiceError
 from streamhash.labels import as_numpy
-from streamhash.records import History, Item
+from streamhash.records import History, Item, SearchResult
 from streamhash.service.frames import TYPE, pack_frame, read_array, unpack_frame
 
 IDLE_SECONDS = 2.0  # after which a connection may have been closed by the other side
@@ -104,18 +104,23 @@ class Client:
     # ------------------------------------------------------------------------------------- reading
 
     def search(
-        self, X: ArrayLike, k: int = 10, *, model: int | None = None
-    ) -> tuple[NDArray[np.int32], NDArray[Any]]:
-        """Find the ``k`` nearest items of each vector: distances and ids, both (n, k)."""
-        head, content = self._frame("/api/search", {"k": int(k), "model": model}, X)
+        self, X: ArrayLike, k: int = 10, *, model: int | None = None, **options: Any
+    ) -> SearchResult:
+        """Find the ``k`` nearest items of each vector; the options are those of ``Collection``."""
+        head, content = self._frame("/api/search", {"k": int(k), "model": model, **options}, X)
         shape = head["shape"]
         _, content = read_array(content, "uint8", [shape[0], head["code_bytes"]])
-        distances, content = read_array(content, "int32", shape)
+        distances, content = read_array(content, head["distances"], shape)
         if "ids" in head:
-            ids = np.empty(shape, object)
+            ids: NDArray[Any] = np.empty(shape, object)
             ids[:] = head["ids"]
-            return distances, ids
-        return distances, read_array(content, "int64", shape)[0]
+        else:
+            ids, content = read_array(content, "int64", shape)
+        more: dict[str, NDArray[np.float32]] = {}
+        for name in head["more"]:
+            more[name], content = read_array(content, "float32", shape)
+        labels = head["labels"]
+        return SearchResult(distances, ids, labels=lambda: labels, model=head["model"], **more)
 
     def encode(self, X: ArrayLike) -> Codes:
         """Return the codes of vectors by the model that serves."""

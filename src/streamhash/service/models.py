@@ -41,6 +41,7 @@ Metadata = Annotated[
     | Annotated[list[dict[str, Any] | None], Field(title="Metadata")],
     Field(union_mode="left_to_right"),
 ]
+Rescore = Annotated[int, Field(ge=1, le=1000), BeforeValidator(_whole)]
 # 10 or 10.0, which are the same in JSON.
 K = Annotated[
     Annotated[int, Field(ge=1)] | Annotated[float, Field(ge=1, multiple_of=1)],
@@ -74,6 +75,17 @@ class SearchBody(VectorBody):
     k: K = Field(10, description="Neighbours of each query.")
     model: Number | None = Field(None, description="An older model, tried on a sample of items.")
     metadata: bool = Field(True, description="Whether to answer with metadata.")
+    where: Text | dict[str, Any] | None = Field(None, description="Only items this holds for.")
+    rescore: Rescore | None = Field(None, description="Candidates an answer, scored exactly.")
+    by: Literal["vectors", "projections"] = Field("vectors", description="What is scored.")
+    metric: Literal["cosine", "dot", "euclidean"] = Field("cosine", description="And how.")
+    query: Literal["code", "real"] = Field("code", description="The query's side of a distance.")
+    min_probability: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        None, description="Leave out answers that are less sure."
+    )
+
+
+OPTIONS = ("where", "rescore", "by", "metric", "query", "min_probability")  # of a search
 
 
 class EncodeBody(VectorBody):
@@ -164,7 +176,9 @@ class ShortItem(BaseModel):
 class Neighbour(ShortItem):
     """An item that was found."""
 
-    distance: int
+    distance: float  # a whole number, unless the query was real-valued
+    score: float | None = Field(None, description="Of a rescored search.")
+    probability: float | None = Field(None, description="That it has the query's label.")
 
 
 class Found(BaseModel):

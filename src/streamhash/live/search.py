@@ -1,0 +1,47 @@
+"""How a search is to go: which items count, what is compared with what, and in which order."""
+
+from typing import Any, NamedTuple, Self
+
+from streamhash.errors import InputError
+from streamhash.parameters import Choice, Maybe, Number, Whole, check_parameters
+
+MOST_RESCORED = 1000  # candidates for each answer
+
+RULES = {
+    "rescore": Maybe(Whole(1, MOST_RESCORED)),
+    "by": Choice("vectors", "projections"),
+    "metric": Choice("cosine", "dot", "euclidean"),
+    "query": Choice("code", "real"),
+    "min_probability": Maybe(Number(at_least=0, at_most=1)),
+}
+
+
+class SearchOptions(NamedTuple):
+    """Options of a search, checked; searches of equal ones can be one."""
+
+    where: Any = None  # a filter: only items that it holds for are found
+    rescore: int | None = None  # so many candidates for each answer are scored exactly
+    by: str = "vectors"  # what is scored
+    metric: str = "cosine"  # and how
+    query: str = "code"  # what is compared with the items' codes: the query's, or its projections
+    min_probability: float | None = None  # answers that are less sure are left out
+
+    @classmethod
+    def checked(cls, place: str, **options: Any) -> Self:
+        """Return options that came from outside."""
+        self = cls(**options)
+        check_parameters(place, self._asdict(), RULES)
+        if self.rescore is None and (self.by, self.metric) != (cls().by, cls().metric):
+            raise InputError(
+                f"{place}: by={self.by!r} and metric={self.metric!r} say how to rescore; pass "
+                "rescore=4 with them."
+            )
+        for name in ("where", "rescore", "min_probability"):
+            if getattr(self, name) is not None:
+                raise InputError(f"{place}: {name} is not there yet; leave it out.")
+        if self.query == "real":
+            raise InputError(f"{place}: query='real' is not there yet; leave it out.")
+        return self
+
+
+PLAIN = SearchOptions()
