@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import streamhash.search
 from fuzzing import machine_settings
 from streamhash import FileError, HammingIndex, InputError, pack, storage
-from streamhash.kernels.hamming import items, planes, scan
+from streamhash.kernels.hamming import asymmetric, items, planes, scan
 from streamhash.search import code_store
 from streamhash.threads import set_threads
 
@@ -137,6 +137,11 @@ class IndexAgainstDict(RuleBasedStateMachine):
             assert list(zip(distances[0, there], ids[0, there], strict=True)) == near[:k]
             _, distances, ids = self.index.range_search(code, self.n_bits, at=at, allowed=allowed)
             assert list(zip(distances, ids, strict=True)) == near
+            signs = np.unpackbits(code, axis=1, count=self.n_bits) * 2.0 - 1
+            distances, ids = self.index.search_real(signs, k, at=at, allowed=allowed)
+            there = distances[0] != np.inf
+            assert list(zip(distances[0, there], ids[0, there], strict=True)) == near[:k]
+            assert all(i in (-1, None) for i in ids[0, ~there])
 
     @rule(mapped=st.booleans())
     def save_and_load(self, mapped):
@@ -419,7 +424,12 @@ def test_no_use_of_the_index_makes_a_kernel_compile_again(tmp_path):
     mapped = HammingIndex.load(tmp_path / "index", mmap=True)
     mapped.search(codes, 3)
     mapped.range_search(codes, 3)
-    for kernel in (scan._search_range, scan._gather, scan._arrange_rows, items.have_keys):
+    projections = np.ones((1, 100))
+    index.search_real(projections, 3)
+    projections.flags.writeable = False
+    mapped.search_real(np.asfortranarray(projections), 3, allowed=[1])
+    kernels = scan._search_range, scan._gather, scan._arrange_rows, asymmetric._search_range
+    for kernel in (*kernels, asymmetric._arrange, items.have_keys):
         assert len(kernel.signatures) == 1
     assert len(scan._collect.signatures) <= 1  # none, if it came from the cache on disk
 
@@ -674,6 +684,23 @@ ONE = codes_of([1], 12)
             full_index,
             lambda index: index.search(ONE, k=0),
             "HammingIndex.search: k=0 must be a whole number from 1 up.",
+        ),
+        (
+            full_index,
+            lambda index: index.search_real(ONE, k=1),
+            "HammingIndex.search_real: projections: expected numbers of shape (n, 12), but came "
+            "uint8 of shape (1, 2); make them with a hasher's project(X).",
+        ),
+        (
+            full_index,
+            lambda index: index.search_real(np.full((1, 12), 1e39), k=1),
+            "HammingIndex.search_real: projections hold values that are not finite in float32; "
+            "pass numbers.",
+        ),
+        (
+            full_index,
+            lambda index: index.search_real(np.ones((1, 12)), k=1.5),
+            "HammingIndex.search_real: k=1.5 must be a whole number from 1 up.",
         ),
         (
             full_index,

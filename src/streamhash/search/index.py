@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from streamhash import storage
 from streamhash.codes import Codes, check_codes, code_bytes
 from streamhash.errors import FileError, InputError
+from streamhash.kernels.hamming import asymmetric
 from streamhash.kernels.hamming.planes import from_planes
 from streamhash.kernels.hamming.scan import nearest, within
 from streamhash.labels import as_numpy
@@ -38,6 +39,23 @@ def check_width(codes: ArrayLike, n_bits: int, *, place: str) -> Codes:
         raise InputError(
             f"{place}: codes: the last {n_spare} bits of a row, which fill up the last byte of "
             f"{n_bits}-bit codes, must be zero; pass codes of {n_bits} bits."
+        )
+    return rows
+
+
+def check_projections(projections: ArrayLike, n_bits: int, *, place: str) -> NDArray[np.float32]:
+    """Return projections (n, n_bits) as float32, or say what is wrong."""
+    array = np.asarray(projections)
+    if array.dtype.kind not in "fiu" or array.ndim != 2 or array.shape[1] != n_bits:
+        raise InputError(
+            f"{place}: projections: expected numbers of shape (n, {n_bits}), but came "
+            f"{array.dtype} of shape {array.shape}; make them with a hasher's project(X)."
+        )
+    with np.errstate(over="ignore"):
+        rows = array.astype(np.float32, copy=False)
+    if not np.isfinite(rows).all():
+        raise InputError(
+            f"{place}: projections hold values that are not finite in float32; pass numbers."
         )
     return rows
 
@@ -192,6 +210,21 @@ class HammingIndex:
         _check_whole("HammingIndex.search", "k", k, low=1)
         now = self._seen(at, allowed, "search")
         return _filled_up(now, int(k), *nearest(queries, now.items, int(k)), NO_DISTANCE)
+
+    def search_real(
+        self, projections: ArrayLike, k: int, *, at: Snapshot | None = None, allowed: Any = None
+    ) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        """Find the ``k`` nearest items of queries that are not rounded to bits.
+
+        ``projections`` (n_queries, n_bits) are what a hasher's ``project`` gives. The distance of
+        an item is the sum of their sizes |p| over the bits in which it differs from their signs,
+        exact and then rounded to float32. Else all is as in ``search``; where there are fewer than
+        ``k`` items, rows end in an infinite distance.
+        """
+        rows = check_projections(projections, self.n_bits, place="HammingIndex.search_real")
+        _check_whole("HammingIndex.search_real", "k", k, low=1)
+        now = self._seen(at, allowed, "search_real")
+        return _filled_up(now, int(k), *asymmetric.nearest(rows, now.items, int(k)), np.inf)
 
     def range_search(
         self, codes: ArrayLike, radius: int, *, at: Snapshot | None = None, allowed: Any = None

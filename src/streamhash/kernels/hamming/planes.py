@@ -11,7 +11,8 @@ of 32 items costs one look-up and one addition, and four queries share the readi
 Elsewhere, bits are counted in bytes (one instruction on ARM and on AVX-512 with BITALG).
 
 ``look`` is what searches call: which of 64 items are nearer than a limit. ``measure`` gives all
-distances, for the metrics.
+distances, for the metrics. ``look_weighted`` is ``look`` with other tables: bits that weigh more or
+less, as far as a byte can tell.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,6 +34,8 @@ ITEMS_PER_BLOCK = 64  # items of a block: as many as a mask has bits
 QUERIES_PER_GROUP = 4  # queries that share the reading of a block
 _PREFETCH_BYTES = 8192  # bytes: what is asked for now is there when the loop has come so far
 _SHORT_BYTES = 31  # so many bytes of a code differ in at most 248 bits, which a byte can count
+SATURATED_BYTES = 16  # codes up to here have weights summed up in bytes, and cut off at 255;
+PIECE_BYTES, LARGEST_WEIGHT = 2, 63  # of longer ones, the four weights of a piece fit into a byte
 
 # ---------------------------------------------------------------------------------------- layout
 
@@ -109,7 +112,7 @@ first_bit = _on_word(types.int64, lambda builder, word: builder.cttz(word, ir.In
 
 _I8, _I16, _I32, _I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
 _BYTES, _SHORTS = ir.VectorType(_I8, ITEMS_PER_BLOCK), ir.VectorType(_I16, ITEMS_PER_BLOCK)
-_HALF, _TABLE = ir.VectorType(_I8, 32), ir.VectorType(_I8, 16)
+_TABLE = ir.VectorType(_I8, 16)
 _NO_BYTES = ir.Constant(_BYTES, ir.Undefined)
 
 
@@ -142,39 +145,26 @@ def _fill(builder: Any, value: Any) -> Any:
     return builder.shuffle_vector(one, nothing, _order([0] * ITEMS_PER_BLOCK))
 
 
+def _has(context: Any, feature: str) -> bool:
+    """Whether code is made for a processor with this feature."""
+    return f"+{feature}" in context.codegen().magic_tuple()[-1].split(",")
+
+
 def _looks_up_bytes(context: Any) -> bool:
-    """Whether code is made for registers of 32 bytes with look-up, and no counting of bits."""
-    features = context.codegen().magic_tuple()[-1].split(",")
-    return "+avx2" in features and "+avx512bitalg" not in features
+    """Whether code is made for registers of 32 bytes or 64 with look-up."""
+    return _has(context, "avx2")
 
 
-def _by_tables(builder: Any, items: Any) -> Callable[[Any, Any, Any], Any]:
-    """Distances of a byte by looking up its halves in the query's tables."""
-    look_up = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
-        builder.module, ir.FunctionType(_HALF, [_HALF, _HALF]), "llvm.x86.avx2.pshuf.b"
-    )
-    low = builder.and_(items, ir.Constant(_BYTES, [15] * ITEMS_PER_BLOCK))
-    high = builder.lshr(items, ir.Constant(_BYTES, [4] * ITEMS_PER_BLOCK))
-    parts = [
-        [builder.shuffle_vector(half, _NO_BYTES, _order(range(at, at + 32))) for at in (0, 32)]
-        for half in (low, high)
-    ]
-
-    def add(total: Any, _: Any, tables: Any) -> Any:
-        for part, at in zip(parts, (0, 16), strict=True):
-            table = _load(builder, builder.gep(tables, [_I64(at)]), _TABLE)
-            twice = builder.shuffle_vector(table, table, _order(range(32)))
-            found = [builder.call(look_up, [twice, half]) for half in part]
-            total = builder.add(
-                total, builder.shuffle_vector(*found, _order(range(ITEMS_PER_BLOCK)))
-            )
-        return total
-
-    return add
+# A way to measure gets a byte of 64 items ready, once for all queries; what it returns adds the
+# distances of this byte to the total so far of a query, whose byte and two tables it is given.
+_Add = Callable[[Any, Any, Any], Any]
+_Way = Callable[[Any, Any, Any], _Add]
 
 
-def _by_counting(builder: Any, items: Any) -> Callable[[Any, Any, Any], Any]:
-    """Distances of a byte by counting the bits in which it differs from the query's."""
+def _by_counts(context: Any, builder: Any, items: Any) -> _Add:
+    """Numbers of bits that differ; where there is no instruction to count them, by tables."""
+    if _looks_up_bytes(context) and not _has(context, "avx512bitalg"):
+        return _by_tables(context, builder, items, builder.add)
     count = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
         builder.module, ir.FunctionType(_BYTES, [_BYTES]), f"llvm.ctpop.v{ITEMS_PER_BLOCK}i8"
     )
@@ -186,12 +176,87 @@ def _by_counting(builder: Any, items: Any) -> Callable[[Any, Any, Any], Any]:
     return add
 
 
+def _by_weights(context: Any, builder: Any, items: Any) -> _Add:
+    """Sums of the tables' numbers, none above 255: by look-up, or bit by bit where there is none.
+
+    Bit by bit means the numbers of single bits: a sum of those may not be above their table's.
+    """
+    kind = ir.FunctionType(_BYTES, [_BYTES, _BYTES])
+    name = f"llvm.uadd.sat.v{ITEMS_PER_BLOCK}i8"
+    saturated = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+
+    def sum_of(one: Any, other: Any) -> Any:
+        return builder.call(saturated, [one, other])
+
+    if _looks_up_bytes(context):
+        return _by_tables(context, builder, items, sum_of)
+    nothing = ir.Constant(_BYTES, [0] * ITEMS_PER_BLOCK)
+
+    def add(total: Any, byte: Any, tables: Any) -> Any:
+        own = builder.load(byte)
+        differ = builder.xor(items, _fill(builder, own))
+        for bit in range(8):
+            half = builder.and_(builder.lshr(own, _I8(bit // 4 * 4)), _I8(15))
+            entry = builder.zext(builder.xor(half, _I8(1 << bit % 4)), _I64)
+            number = builder.load(builder.gep(tables, [builder.add(entry, _I64(bit // 4 * 16))]))
+            is_other = builder.and_(differ, ir.Constant(_BYTES, [1 << bit] * ITEMS_PER_BLOCK))
+            chosen = builder.icmp_unsigned("!=", is_other, nothing)
+            total = sum_of(total, builder.select(chosen, _fill(builder, number), nothing))
+        return total
+
+    return add
+
+
+def _by_tables(context: Any, builder: Any, items: Any, sum_of: Callable[[Any, Any], Any]) -> _Add:
+    """Look the halves of a byte up in the query's tables."""
+    width, name = (64, "avx512.pshuf.b.512") if _has(context, "avx512bw") else (32, "avx2.pshuf.b")
+    kind = ir.VectorType(_I8, width)
+    look_up = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
+        builder.module, ir.FunctionType(kind, [kind, kind]), f"llvm.x86.{name}"
+    )
+    low = builder.and_(items, ir.Constant(_BYTES, [15] * ITEMS_PER_BLOCK))
+    high = builder.lshr(items, ir.Constant(_BYTES, [4] * ITEMS_PER_BLOCK))
+    starts = range(0, ITEMS_PER_BLOCK, width)
+    parts = [
+        [builder.shuffle_vector(half, _NO_BYTES, _order(range(at, at + width))) for at in starts]
+        for half in (low, high)
+    ]
+
+    def add(total: Any, _: Any, tables: Any) -> Any:
+        for part, at in zip(parts, (0, 16), strict=True):
+            table = _load(builder, builder.gep(tables, [_I64(at)]), _TABLE)
+            copies = builder.shuffle_vector(table, table, _order([*range(16)] * (width // 16)))
+            found = [builder.call(look_up, [copies, half]) for half in part]
+            if len(found) == 2:
+                found = [builder.shuffle_vector(*found, _order(range(ITEMS_PER_BLOCK)))]
+            total = sum_of(total, found[0])
+        return total
+
+    return add
+
+
+class _Measure(NamedTuple):
+    """What is summed up, how long a code may be for sums in bytes, and after how many bytes a
+    longer one's go over to sums of 16 bits.
+    """
+
+    way: _Way
+    short_bytes: int
+    piece_bytes: int
+
+
+_COUNTS = _Measure(_by_counts, _SHORT_BYTES, _SHORT_BYTES)
+_WEIGHTS = _Measure(_by_weights, SATURATED_BYTES, PIECE_BYTES)
+
+
 class _Block:
     """The code that measures one block from some queries: emitted once for each kernel."""
 
-    def __init__(self, context: Any, builder: Any, kinds: Sequence[Any], arguments: Any) -> None:
-        self.builder = builder
-        self.way = _by_tables if _looks_up_bytes(context) else _by_counting
+    def __init__(
+        self, measure: _Measure, context: Any, builder: Any, kinds: Sequence[Any], arguments: Any
+    ) -> None:
+        self.builder, self.context = builder, context
+        self.way, self.short_bytes, self.piece_bytes = measure
         planes, codes, tables = (
             cgutils.create_struct_proxy(kind)(context, builder, value=value)  # type: ignore[no-untyped-call]
             for kind, value in zip(kinds[:3], arguments[:3], strict=True)
@@ -205,7 +270,7 @@ class _Block:
     def measure(self, n_queries: int, out: Any, near: Callable[[list[Any]], Any]) -> None:
         """Write all distances to ``out``, if ``near`` says of them that any is of use."""
         builder = self.builder
-        fits = builder.icmp_signed("<=", self.n_bytes, _I64(_SHORT_BYTES))
+        fits = builder.icmp_signed("<=", self.n_bytes, _I64(self.short_bytes))
         with builder.if_else(fits) as (short, long):
             with short:
                 sums = self.sums(n_queries, _I64(0), self.n_bytes)
@@ -230,7 +295,7 @@ class _Block:
             at = builder.gep(self.planes, [builder.mul(b, _I64(ITEMS_PER_BLOCK))])
             if n_queries == 1:  # else the reading is shared, and hidden behind the counting
                 _prefetch(builder, builder.gep(at, [_I64(_PREFETCH_BYTES)]))
-            add = self.way(builder, _load(builder, at, _BYTES))
+            add = self.way(self.context, builder, _load(builder, at, _BYTES))
             for g, total in enumerate(totals):
                 place = builder.add(b, self._times(_I64(g), 1))
                 byte = builder.gep(self.codes, [place])
@@ -244,10 +309,11 @@ class _Block:
         places = [builder.gep(out, [_I64(ITEMS_PER_BLOCK * g)]) for g in range(n_queries)]
         for place in places:
             _store(builder, ir.Constant(_SHORTS, [0] * ITEMS_PER_BLOCK), place)
-        pieces = builder.udiv(builder.add(self.n_bytes, _I64(_SHORT_BYTES - 1)), _I64(_SHORT_BYTES))
+        size = _I64(self.piece_bytes)
+        pieces = builder.udiv(builder.add(self.n_bytes, _I64(self.piece_bytes - 1)), size)
         with cgutils.for_range(builder, pieces) as loop:
-            start = builder.mul(loop.index, _I64(_SHORT_BYTES))
-            stop = builder.add(start, _I64(_SHORT_BYTES))
+            start = builder.mul(loop.index, size)
+            stop = builder.add(start, size)
             short = builder.icmp_signed("<", self.n_bytes, stop)
             stop = builder.select(short, self.n_bytes, stop)
             for total, place in zip(self.sums(n_queries, start, stop), places, strict=True):
@@ -260,21 +326,26 @@ def _pointer(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return cgutils.create_struct_proxy(kind)(context, builder, value=value).data  # type: ignore[no-untyped-call]
 
 
-def _emit_look(
-    _: Any,
-    group: Any,  # noqa: ARG001
-    planes: Any,
-    codes: Any,
-    tables: Any,
-    block: Any,  # noqa: ARG001
-    q: Any,  # noqa: ARG001
-    limits: Any,
-    at: Any,  # noqa: ARG001
-    out: Any,
-    masks: Any,
-) -> Any:
+def _looking(measure: _Measure) -> Any:
+    def emit(
+        _: Any,
+        group: Any,  # noqa: ARG001
+        planes: Any,
+        codes: Any,
+        tables: Any,
+        block: Any,  # noqa: ARG001
+        q: Any,  # noqa: ARG001
+        limits: Any,
+        at: Any,  # noqa: ARG001
+        out: Any,
+        masks: Any,
+    ) -> Any:
+        n = types.int64
+        signature = types.uint64(n, planes, codes, tables, n, n, limits, n, out, masks)
+        return signature, generate
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        measured = _Block(context, builder, signature.args[1:], arguments[1:])
+        measured = _Block(measure, context, builder, signature.args[1:], arguments[1:])
         limits, out, masks = (
             _pointer(context, builder, signature.args[i], arguments[i]) for i in (6, 8, 9)
         )
@@ -300,8 +371,7 @@ def _emit_look(
                 measured.measure(1, out, near)
         return builder.load(result)
 
-    n = types.int64
-    return types.uint64(n, planes, codes, tables, n, n, limits, n, out, masks), generate
+    return intrinsic(emit)
 
 
 def _emit_measure(
@@ -316,7 +386,7 @@ def _emit_measure(
 ) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         out = _pointer(context, builder, signature.args[5], arguments[5])
-        measured = _Block(context, builder, signature.args, arguments)
+        measured = _Block(_COUNTS, context, builder, signature.args, arguments)
         measured.measure(1, builder.gep(out, [arguments[6]]), lambda _: ir.IntType(1)(1))
         return context.get_dummy_value()
 
@@ -327,7 +397,9 @@ def _emit_measure(
 # look(group, planes, codes, tables, block, q, limits, at, out, masks): whether any item of a block
 # is nearer than limits[at] to query q, limits[at + 1] to query q + 1 and so on, for a group of
 # QUERIES_PER_GROUP queries, or of one; which, as bits of masks; if any is, all distances in out.
-look: Any = intrinsic(_emit_look)
+look: Any = _looking(_COUNTS)
+# The same by weights: the sums of what the tables have for an item's half bytes, cut off at 255.
+look_weighted: Any = _looking(_WEIGHTS)
 _measure_block: Any = intrinsic(_emit_measure)
 
 

@@ -76,7 +76,7 @@ class _Candidates(NamedTuple):
 # ------------------------------------------------------------------------------------ cutting work
 
 
-def _batches(n_queries: int) -> list[Batch]:
+def query_batches(n_queries: int) -> list[Batch]:
     """Cut queries into batches of equal size: at least as many as threads, if that makes sense."""
     few = -(-n_queries // (4 * QUERIES_PER_GROUP))
     parts = max(-(-n_queries // QUERIES_PER_BATCH), min(get_threads(), few), 1)
@@ -85,7 +85,7 @@ def _batches(n_queries: int) -> list[Batch]:
     return [(start, min(start + size, n_queries)) for start in range(0, n_queries, size)]
 
 
-def _item_ranges(n_items: int, n_batches: int) -> list[tuple[int, int]]:
+def item_ranges(n_items: int, n_batches: int) -> list[tuple[int, int]]:
     """Cut items into ranges of blocks, where there are more threads than batches of queries."""
     spare = n_batches < get_threads()
     parts = max(min(get_threads(), n_items // ITEMS_PER_THREAD), 1) if spare else 1
@@ -111,8 +111,8 @@ def nearest(codes: Codes, items: Items, k: int) -> tuple[Counts, Integers]:
         distances, positions = nearest(codes, few, k)
         return distances, at[positions]
     codes = np.array(codes, order="C")  # a read-only array would be another type to the kernels
-    batches = _batches(len(codes))
-    ranges = _item_ranges(items.size, len(batches))
+    batches = query_batches(len(codes))
+    ranges = item_ranges(items.size, len(batches))
 
     def search(batch: Batch) -> None:
         start, stop = batch
@@ -301,8 +301,8 @@ def within(codes: Codes, items: Items, radius: int) -> tuple[Integers, Counts, I
         return limits, distances, at[positions]
     codes = np.array(codes, order="C")  # a read-only array would be another type to the kernels
     radius = min(radius, 8 * codes.shape[1])
-    batches = _batches(len(codes))
-    ranges = _item_ranges(items.size, len(batches))
+    batches = query_batches(len(codes))
+    ranges = item_ranges(items.size, len(batches))
     tasks = [(slice(*batch), i) for batch in batches for i in range(len(ranges))]
     counts = np.zeros((len(codes), len(ranges)), np.int64)
 
