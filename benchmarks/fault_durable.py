@@ -1,9 +1,9 @@
-"""The long runs of disks that fail, power that is cut, files that are damaged, processes killed.
+"""The long runs of disks that fail, power that is cut and files that are damaged.
 
-    python benchmarks/fault_durable.py --kills 1000
+    python benchmarks/faults.py durable
 
-Each is a run of ``tests/durability.py``, or of the kills of ``benchmarks/faults.py``; its row goes
-to results/faults/durable.jsonl: what was tried, how often, what was lost.
+Each is a run of ``tests/durability.py``; its row goes to results/faults/durable.jsonl: what was
+tried, how often, what was lost. Kills (``benchmarks/faults.py --kills 1000``) add theirs.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def keep(row: dict[str, object], seconds: float) -> None:
     print(json.dumps(row))
 
 
-def run(*words: object) -> bool:
+def try_out(*words: object) -> bool:
     """Run the harness; return whether nothing was lost."""
     start = time.perf_counter()
     command = [sys.executable, ROOT / "tests" / "durability.py", *words]
@@ -38,34 +38,26 @@ def run(*words: object) -> bool:
     return not row["lost"]
 
 
-def kill(times: int) -> bool:
-    """Kill a process that writes, again and again."""
-    start = time.perf_counter()
-    command = [sys.executable, ROOT / "benchmarks" / "faults.py", "--kills", str(times)]
-    ended = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
-    lost = [] if ended.returncode == 0 else [(ended.stdout + ended.stderr)[-400:]]
-    keep({"fault": "kills", "tried": times, "lost": lost}, time.perf_counter() - start)
-    return not lost
+def run() -> None:
+    """Try all, as ``faults.py durable`` does."""
+    main(sys.argv[2:])
 
 
-def main() -> None:
+def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cuts", type=int, default=200)
     parser.add_argument("--damages", type=int, default=1500, help="of small files, and of large")
     parser.add_argument("--step", type=int, default=1, help="fail every so-manieth call")
-    parser.add_argument("--kills", type=int, default=0)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     whole = []
     if arguments.cuts:
-        whole.append(run("cuts", "--n", arguments.cuts))
+        whole.append(try_out("cuts", "--n", arguments.cuts))
     if arguments.damages:
-        whole.append(run("damage", "--n", arguments.damages))
-        whole.append(run("damage", "--n", arguments.damages, "--large", "--seed", 1))
+        whole.append(try_out("damage", "--n", arguments.damages))
+        whole.append(try_out("damage", "--n", arguments.damages, "--large", "--seed", 1))
     if arguments.step:
         for mode in ("EIO once", "ENOSPC once", "EIO lasting", "ENOSPC lasting"):
-            whole.append(run("writes", "--step", arguments.step, "--mode", mode))
-    if arguments.kills:
-        whole.append(kill(arguments.kills))
+            whole.append(try_out("writes", "--step", arguments.step, "--mode", mode))
     sys.exit(0 if all(whole) else 1)
 
 

@@ -410,13 +410,15 @@ def summary(fault: str, seen: list[Watched], **more: Any) -> dict[str, Any]:
     }
 
 
-def trials(*, megabytes: float, tries: int, fuzzed: int, clients: int) -> Iterator[dict[str, Any]]:
+def trials(
+    *, megabytes: float, tries: int, fuzzed: int, clients: int, seed: int
+) -> Iterator[dict[str, Any]]:
     """Try everything; "lost" counts answers and waits that are not as they should be."""
     size = int(megabytes * MB)
     with serving(2000) as service:
-        idle = [watch(service, lambda: time.sleep(1)) for _ in range(tries)]
-        yield summary("nothing", idle)
-        for name, single in SINGLE.items():
+        if tries:
+            yield summary("nothing", [watch(service, lambda: time.sleep(1)) for _ in range(tries)])
+        for name, single in SINGLE.items() if tries else ():
             seen = [try_single(service, name, size) for _ in range(tries)]
             answers = Counter(each.result for each in seen)
             wrong = sum(n for status, n in answers.items() if status not in single.statuses)
@@ -425,13 +427,13 @@ def trials(*, megabytes: float, tries: int, fuzzed: int, clients: int) -> Iterat
             statuses = {str(status): n for status, n in answers.items()}
             more = {"answers": statuses, "body_mb": round(length / MB, 1), "peak_times_body": times}
             yield summary(f"a request: {name}", seen, **more, lost=wrong)
-        for name in FLOODS:
+        for name in FLOODS if tries else ():
             seen = [try_flood(service, name, 500 * MB) for _ in range(tries)]
             taken = max(each.result for each in seen)
             more = {"sent_mb": round(taken / MB, 1), "lost": int(taken >= 500 * MB)}
             yield summary(f"without a token: {name}", seen, **more)
         if fuzzed:
-            yield {"fault": "requests made up at random", **attack(service, fuzzed, seed=1)}
+            yield {"fault": "requests made up at random", **attack(service, fuzzed, seed)}
     if clients:  # 45 seconds: answers wait for one another, too
         with serving(2000, "--limit", "answer_seconds=5") as service:
             seen = [try_unread(service, clients, 45)]
@@ -446,13 +448,14 @@ def run(
     tries: int = 5,
     fuzzed: int = 100_000,
     clients: int = 12,
+    seed: int = 1,
     before: Path | None = None,
     path: Path = RESULTS,
 ) -> None:
     """Run all trials, or compare costs; append a row each to the results."""
     facts = {"version": __version__, "machine": describe_machine()}
     rows = (
-        trials(megabytes=megabytes, tries=tries, fuzzed=fuzzed, clients=clients)
+        trials(megabytes=megabytes, tries=tries, fuzzed=fuzzed, clients=clients, seed=seed)
         if before is None
         else compare_costs(before)
     )
@@ -467,9 +470,10 @@ def run(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--megabytes", type=float, default=31, help="of a body")
-    parser.add_argument("--tries", type=int, default=5)
+    parser.add_argument("--tries", type=int, default=5, help="of each single request, or 0")
     parser.add_argument("--fuzzed", type=int, default=100_000, help="requests made up at random")
     parser.add_argument("--clients", type=int, default=12, help="that read no answer")
+    parser.add_argument("--seed", type=int, default=1, help="of the requests made up at random")
     parser.add_argument("--before", type=Path, metavar="TREE", help="compare costs with this")
     parser.add_argument("--out", type=Path, default=RESULTS, dest="path")
     run(**vars(parser.parse_args()))

@@ -31,7 +31,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from _machine import describe_machine
 from streamhash import SDOH, HammingIndex, InputError, set_threads
 from streamhash.live import Collection, refresh
 from streamhash.live.arrow import Keys
@@ -410,26 +409,34 @@ def check(holds: bool, otherwise: str) -> None:
         raise SystemExit(f"FAILED: {otherwise}")
 
 
-def run(kills: int, n_items: int, seed: int) -> None:
+def run(kills: int, n_items: int, seed: int) -> dict[str, Any]:
+    """Kill so often; return the row of it, and say it."""
     with tempfile.TemporaryDirectory() as folder, Server() as server:
-        trial, start = Trial(Path(folder) / "items", seed, n_items, server), time.perf_counter()
-        for i in range(kills):
+        trial, lost, done = Trial(Path(folder) / "items", seed, n_items, server), [], 0
+        for done in range(1, kills + 1):
             try:
                 trial.kill_one()
             except SystemExit as error:
-                raise SystemExit(f"{error} (kill {i + 1}, seed {trial.seed})") from error
-        slowest, disk = max(trial.openings), Journal(trial.path).disk_bytes() or 0
-        print(f"\n{kills} kills of a collection of {n_items:,} items and more, seed {seed}")
-        print(f"  {trial.n_done:,} calls acknowledged, {len(trial.there):,} items at the end")
-        for where, n in sorted(trial.seen.items()):
-            print(f"  {n:4} killed in  {where}")
-        print("  nothing acknowledged lost, no item twice, codes of one model, learner exact")
-        median = sorted(trial.openings)[kills // 2]
-        print(f"  opened again in {median:.3f} s (median), {slowest:.3f} s (slowest)")
-        print(f"  {disk / 1e6:.1f} MB on disk; {time.perf_counter() - start:.0f} s")
+                lost.append(f"{error} (kill {done}, seed {trial.seed})")
+                break
+        disk = Journal(trial.path).disk_bytes() or 0
+    openings = [round(seconds, 3) for seconds in sorted(trial.openings)] or [0.0]
+    return {
+        "fault": "kills",
+        "items": n_items,
+        "seed": seed,
+        "tried": done,
+        "calls": trial.n_done,
+        "during": dict(sorted(trial.seen.items())),
+        "opened_s": {"median": openings[len(openings) // 2], "slowest": openings[-1]},
+        "disk_mb": round(disk / 1e6, 1),
+        "lost": lost,
+    }
 
 
 def main() -> None:
+    from fault_durable import keep
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--items", type=int, help="default: 3,000, and 100,000 for a fifth")
@@ -439,13 +446,16 @@ def main() -> None:
     if arguments.serve:
         serve()
         return
-    print(describe_machine())
+    large, seed = arguments.kills // 5, arguments.seed
+    runs = [(arguments.kills - large, 3_000, seed), (large, 100_000, seed + 1_000_000)]
     if arguments.items is not None:
-        run(arguments.kills, arguments.items, arguments.seed)
-        return
-    large = arguments.kills // 5
-    run(arguments.kills - large, 3_000, arguments.seed)
-    run(large, 100_000, arguments.seed + 1_000_000)
+        runs = [(arguments.kills, arguments.items, seed)]
+    for kills, n_items, first in runs:
+        start = time.perf_counter()
+        row = run(kills, n_items, first)
+        keep(row, time.perf_counter() - start)
+        if row["lost"]:
+            sys.exit(1)
 
 
 if __name__ == "__main__":
