@@ -261,3 +261,22 @@ def test_memory_that_is_freed_goes_back_to_the_system(asked):
     given_back = float(done.stdout)
     # Without it most is kept, or the test would show nothing.
     assert given_back > 150 if asked else given_back < 100
+
+
+COLLECTED = """
+import gc, os, signal, sys
+from streamhash.service import serve
+
+def started(address, n):
+    print(gc.get_freeze_count() > 10 * len(gc.get_objects()))
+    os.kill(os.getpid(), signal.SIGTERM)
+
+serve(sys.argv[1], port=0, started=started)
+print(gc.get_freeze_count())
+"""
+
+
+def test_a_service_does_not_stop_to_look_for_garbage_among_modules(make_digits):
+    command = [sys.executable, "-c", COLLECTED, str(make_digits(50))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["True", "0"]
