@@ -42,6 +42,7 @@ PROGRAM = """
             lambda: c.label([1], [1]),
             lambda: c.delete([1]),
             lambda: c.refresh(),
+            lambda: c.revert(1),
         ):
             try:
                 change()

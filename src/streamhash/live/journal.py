@@ -682,8 +682,9 @@ class Journal:
                     raise
                 continue  # a power cut has left it broken, or the writer has deleted it
             first = first or row
-            if row["items"] > 1 and not self.has_items:
-                raise FileError(f"{self.uri('items')}: is missing; {WAY_BACK}")
+            for name, there in (("items", row["items"] > 1), ("state", row.get("state"))):
+                if there and self.store.find(name) is None:
+                    raise FileError(f"{self.uri(name)}: is missing; {WAY_BACK}")
             if row["items"] <= self.version("items") and row["labels"] <= self.version("labels"):
                 return row, version == last
             if self.read_only and last - version > TIDY_AFTER:

@@ -127,7 +127,7 @@ class Refresher:
         journal, view = self._journal, self._view
         with self._running:
             start = time.monotonic()
-            with journal.changing("refresh"):
+            with journal.changing("refresh" if older is None else "revert"):
                 model = self._begin(by_hand) if older is None else self._begin_revert(older)
                 if model is None:
                     self.error = None
