@@ -211,7 +211,7 @@ def failure(status: int, body: bytes) -> str | None:
 class Attack:
     """Many requests by some threads, and what was answered."""
 
-    def __init__(self, service: Service, n: int, seed: int, *, threads: int = 4) -> None:
+    def __init__(self, service: Service, n: int, seed: int, *, threads: int = 16) -> None:
         self.statuses: Counter[int] = Counter()
         self.failures: list[str] = []
         self._service, self._lock = service, threading.Lock()

@@ -200,7 +200,7 @@ class Streaming(BaseEstimator):  # type: ignore[misc]
                     order="C",
                     ensure_min_samples=min_rows,
                 )
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:  # the latter: a whole number beyond float64
             reason = str(error).splitlines()[0].rstrip(".:")
             step = next(step for part, step in NEXT_STEPS.items() if part in reason)
             raise InputError(f"{place}: {reason}; {step}") from error

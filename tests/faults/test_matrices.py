@@ -191,3 +191,15 @@ def test_complex_numbers_are_refused(make):
     for call in (LSH(16).fit, started.partial_fit, started.transform):
         with pytest.raises(InputError, match="Complex data not supported"):
             call(make(X + 1j * X))
+
+
+def test_whole_numbers_beyond_any_float_are_refused(tmp_path):
+    rows = [[10**400, *row[1:]] for row in X[:2].tolist()]
+    started: OnlineHasher = LSH(16, random_state=0).fit(X)
+    for call in (LSH(16).fit, started.partial_fit, started.transform):
+        with pytest.raises(InputError, match="too large to convert to float; pass a 2-d array"):
+            call(rows)
+    with Collection.create(tmp_path / "items", LSH(16, random_state=0)) as items:
+        with pytest.raises(InputError, match="X is not an array of numbers"):
+            items.add(None, rows)
+        assert len(items) == 0

@@ -173,6 +173,11 @@ def test_an_empty_index_answers_and_fills():
             "ApproximateIndex.search: k=0 must be a whole number from 1 up.",
         ),
         (
+            lambda index: ApproximateIndex(index, random_state=0).search(grouped(1, 12), 10**9),
+            "ApproximateIndex.search: 1 queries with k=1000000000 are more than 100000000 answers, "
+            "and there are 20 items; pass a smaller k, or fewer queries at a time.",
+        ),
+        (
             lambda index: ApproximateIndex(index, random_state=0).search(
                 np.full((1, 2), 255, np.uint8), 1
             ),

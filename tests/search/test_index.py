@@ -721,6 +721,12 @@ ONE = codes_of([1], 12)
         ),
         (
             full_index,
+            lambda index: index.search(ONE, k=10**9),
+            "HammingIndex.search: 1 queries with k=1000000000 are more than 100000000 answers, and "
+            "there are 2 items; pass a smaller k, or fewer queries at a time.",
+        ),
+        (
+            full_index,
             lambda index: index.range_search(ONE, radius=-1),
             "HammingIndex.range_search: radius=-1 must be a whole number from 0 up.",
         ),

@@ -39,11 +39,11 @@ from streamhash.parameters import Choice, Whole, check_parameters
 from streamhash.records import History as History, Item as Item, SearchResult as SearchResult
 from streamhash.refresh import RefreshPolicy
 from streamhash.search.ids import LARGEST_ID, check_ids, check_once, kind
+from streamhash.search.index import check_k
 from streamhash.sparse import check_sparse
 from streamhash.storable import check_metadata, check_new_ids
 
 RETRIES = 5  # of a search whose model was replaced, and its codes dropped, before it was through
-MOST_ANSWERS = 10**8  # of a search, 1.2 GB, unless that many items are there
 MOST_CLASSES = (
     10_000  # different labels, where items have several: what is learned has as many columns
 )
@@ -699,15 +699,9 @@ class Collection:
             query=query,
             min_probability=min_probability,
         )
-        check_parameters("Collection.search", {"k": k}, {"k": Whole(1)})
         self._serving("search")
         rows = check_vectors(X, self.n_features, "float32", place="Collection.search")
-        if len(rows) * k > max(MOST_ANSWERS, len(rows) * len(self)):
-            raise InputError(
-                f"Collection.search: {len(rows)} queries with k={shown(k)} are more than "
-                f"{MOST_ANSWERS} answers, and this collection has {len(self)} items; pass a "
-                "smaller k, or fewer queries at a time."
-            )
+        check_k(k, len(rows), len(self), place="Collection.search")
         return self.answer(rows, k, options).result()
 
     def search_options(self, *, place: str = "Collection.search", **options: Any) -> SearchOptions:
@@ -1021,7 +1015,7 @@ def check_vectors(X: Any, width: int | None, kind: str, *, place: str) -> NDArra
             raise TypeError("complex numbers")
         if rows.dtype.kind not in "fiub":
             rows = rows.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
             f"{place}: X is not an array of numbers ({error}); pass one row of numbers an item."
         ) from error

@@ -13,7 +13,7 @@ from streamhash.errors import InputError
 from streamhash.optional import import_optional
 from streamhash.parameters import Maybe, Whole, check_parameters
 from streamhash.search.ids import MISSING_ID, kind, to_bytes
-from streamhash.search.index import NO_DISTANCE, HammingIndex, check_width
+from streamhash.search.index import NO_DISTANCE, HammingIndex, check_k, check_width
 from streamhash.threads import get_threads
 
 MAX_DEFAULT_BUCKETS = 1024  # more take longer to make than they save
@@ -105,8 +105,8 @@ class ApproximateIndex:
     def search(self, codes: ArrayLike, k: int) -> tuple[NDArray[np.int32], NDArray[Any]]:
         """Find about the ``k`` nearest items of each query: distances and ids, (n_queries, k)."""
         queries = check_width(codes, self.index.n_bits, place="ApproximateIndex.search")
-        check_parameters("ApproximateIndex.search", {"k": k}, {"k": Whole(1)})
         built = self._built
+        check_k(k, len(queries), len(built.ids), place="ApproximateIndex.search")
         shape = (len(queries), int(k))
         ids = np.full(shape, MISSING_ID[kind(built.ids)], built.ids.dtype)
         if built.buckets is None:

@@ -3,7 +3,6 @@
 import os
 import threading
 from collections.abc import Iterator
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from streamhash import storage
 from streamhash.codes import Codes, check_codes, code_bytes
-from streamhash.errors import FileError, InputError
+from streamhash.errors import FileError, InputError, shown
 from streamhash.kernels.hamming import asymmetric
 from streamhash.kernels.hamming.planes import from_planes
 from streamhash.kernels.hamming.scan import nearest, within
@@ -29,6 +28,7 @@ from streamhash.search.ids import (
 )
 
 NO_DISTANCE = np.iinfo(np.int32).max  # the distance of an item that is not there, as in faiss
+MOST_ANSWERS = 10**8  # of a search, 1.2 GB, unless that many items are there
 
 
 def check_width(codes: ArrayLike, n_bits: int, *, place: str) -> Codes:
@@ -60,9 +60,14 @@ def check_projections(projections: ArrayLike, n_bits: int, *, place: str) -> NDA
     return rows
 
 
-def _check_whole(place: str, name: str, value: Any, *, low: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < low:
-        raise InputError(f"{place}: {name}={value!r} must be a whole number from {low} up.")
+def check_k(k: Any, n_queries: int, n_items: int, *, place: str) -> None:
+    """Refuse what is no number of neighbours, or more answers than anybody has memory for."""
+    check_parameters(place, {"k": k}, {"k": Whole(1)})
+    if n_queries * k > max(MOST_ANSWERS, n_queries * n_items):
+        raise InputError(
+            f"{place}: {n_queries} queries with k={shown(k)} are more than {MOST_ANSWERS} answers, "
+            f"and there are {n_items} items; pass a smaller k, or fewer queries at a time."
+        )
 
 
 def _filled_up(
@@ -207,8 +212,8 @@ class HammingIndex:
         filter by columns of your own without looking ids up, see ``Snapshot.with_keys``.
         """
         queries = check_width(codes, self.n_bits, place="HammingIndex.search")
-        _check_whole("HammingIndex.search", "k", k, low=1)
         now = self._seen(at, allowed, "search")
+        check_k(k, len(queries), now.items.live, place="HammingIndex.search")
         return _filled_up(now, int(k), *nearest(queries, now.items, int(k)), NO_DISTANCE)
 
     def search_real(
@@ -222,8 +227,8 @@ class HammingIndex:
         ``k`` items, rows end in an infinite distance.
         """
         rows = check_projections(projections, self.n_bits, place="HammingIndex.search_real")
-        _check_whole("HammingIndex.search_real", "k", k, low=1)
         now = self._seen(at, allowed, "search_real")
+        check_k(k, len(rows), now.items.live, place="HammingIndex.search_real")
         return _filled_up(now, int(k), *asymmetric.nearest(rows, now.items, int(k)), np.inf)
 
     def range_search(
@@ -236,7 +241,7 @@ class HammingIndex:
         those of ``search``.
         """
         queries = check_width(codes, self.n_bits, place="HammingIndex.range_search")
-        _check_whole("HammingIndex.range_search", "radius", radius, low=0)
+        check_parameters("HammingIndex.range_search", {"radius": radius}, {"radius": Whole(0)})
         now = self._seen(at, allowed, "range_search")
         limits, distances, positions = within(queries, now.items, int(radius))
         return limits, distances, now.ids[positions]
