@@ -236,6 +236,28 @@ def test_get_prints_items(stored):
     np.testing.assert_array_equal(item["vector"], load_data("digits").X[7])
 
 
+def test_several_labels_of_an_item(tmp_path):
+    path, file = tmp_path / "news", tmp_path / "news.csv"
+    live("create", path, "--bits", 8, "--method", "lsh", "--labels", "several")
+    file.write_text("id,label,a,b\n1,grain|wheat,1,2\n2,7,2,1\n3,,0,1\n")
+    live("add", path, file, "--label-separator", "|")
+    assert live("label", path, "--id", 3, "--label", "oil", "--label", "ship") == (
+        "1 items labelled; 3 of 3 have labels.\n"
+    )
+    live("refresh", path)
+    assert [item["label"] for item in json.loads(live("get", path, 1, 2, 3, "--json"))] == [
+        ["grain", "wheat"],
+        [7],
+        ["oil", "ship"],
+    ]
+    assert "grain, wheat" in live("get", path, 1)
+    answer = json.loads(live("search", path, "--id", 1, "-k", 2, "--json"))
+    assert sorted(answer[0]["labels"]) == [[7], ["oil", "ship"]]
+    assert "3, of 5 classes, several an item" in live("status", path)
+    live("label", path, "--id", 3, "--label", "")
+    assert json.loads(live("get", path, 3, "--json"))[0]["label"] is None
+
+
 def test_labels_come_later(digits, fresh, tmp_path):
     rows = [json.loads(line) for line in (digits / "some.jsonl").read_text().splitlines()]
     bare = "".join(json.dumps({"id": r["id"], "vector": r["vector"]}) + "\n" for r in rows)

@@ -1,5 +1,8 @@
 """Several labels an item: how a collection comes to have them, learns from them and is judged."""
 
+import io
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +11,7 @@ from sklearn.base import clone
 from streamhash import HCOH, HMOH, LSH, SDOH, AdaptHash, InputError, MIHash
 from streamhash.classes import ClassTable
 from streamhash.labels import check_item_labels
-from streamhash.live import Collection, collection as collection_module
+from streamhash.live import Collection, add_from, collection as collection_module, label_from
 
 TOPICS = ["grain", "wheat", "corn", "oil", "gold", "ship"]
 
@@ -172,3 +175,88 @@ def test_labels_that_a_collection_cannot_take(path, tmp_path, monkeypatch):
         with pytest.raises(InputError, match="with 'tea' the items have more than 6 different"):
             c.label([0], [["oil", "tea"]])
         assert c.status()["classes"] == 6
+
+
+# -------------------------------------------------------------------------------------- files
+
+
+@pytest.fixture
+def files(tmp_path):
+    """The same news in every form; the first has one label, and the third none."""
+    labels = ["oil", *Y[1:20]]
+    labels[2] = []
+    rows = [
+        {"id": i, "vector": x, "label": y}
+        for i, (x, y) in enumerate(zip(X.tolist(), labels, strict=False))
+    ]
+    (tmp_path / "news.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    lists = [[y] if isinstance(y, str) else y for y in labels]
+    cells = [[i, "|".join(y), *x] for i, (y, x) in enumerate(zip(lists, X.tolist(), strict=False))]
+    lines = ["id,labels," + ",".join("abcdefgh"), *(",".join(map(str, row)) for row in cells)]
+    (tmp_path / "news.csv").write_text("\n".join(lines))
+    pd.DataFrame([{**row, "label": y} for row, y in zip(rows, lists, strict=True)]).to_parquet(
+        tmp_path / "news.parquet"
+    )
+    matrix = np.array([[topic in y for topic in TOPICS] for y in lists], np.uint8)
+    np.savez(tmp_path / "news.npz", X=X[:20], ids=np.arange(20), y=matrix, classes=TOPICS)
+    return tmp_path, [tuple(sorted(y)) or None for y in lists]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "parquet", "npz"])
+def test_every_form_of_file_has_several_labels(path, files, form):
+    folder, labels = files
+    separator = "|" if form == "csv" else None
+    with Collection.create(path, hasher(), labels=None) as c:
+        file = folder / f"news.{form}"
+        assert add_from(c, file, label_separator=separator, batch_size=1).stored == 20
+        assert c.labels(range(20)) == labels
+        c.label(range(20), [None] * 20)
+        assert label_from(c, file, label_separator=separator, batch_size=3) == 20
+        assert c.labels(range(20)) == labels
+
+
+def test_a_file_of_lists_changes_nothing_where_items_have_one_label(path, files):
+    folder, _ = files
+    with Collection.create(path, hasher(), labels="one") as c:
+        for form in ("jsonl", "parquet", "npz"):
+            with pytest.raises(InputError, match="a list of labels, and the items here have one"):
+                add_from(c, folder / f"news.{form}", batch_size=1)
+        assert len(c) == 0
+        c.add(range(20), X[:20])
+        with pytest.raises(InputError, match=r"label: y holds .*, a list of labels"):
+            label_from(c, folder / "news.jsonl", batch_size=1)
+        assert c.labels(range(20)) == [None] * 20
+        # Text that is open is stored as it comes.
+        text = io.StringIO((folder / "news.jsonl").read_text())
+        with pytest.raises(InputError, match="a list of labels"):
+            label_from(c, text, format="jsonl", batch_size=1)
+        assert c.labels([0, 1]) == ["oil", None]
+
+
+def test_names_of_columns_are_as_many_as_columns(path, files):
+    folder, _ = files
+    np.savez(folder / "wrong.npz", X=X[:2], y=np.eye(2), classes=TOPICS)
+    with Collection.create(path, hasher()) as c:
+        with pytest.raises(InputError, match="have 2 columns and 6 names; save a name for each"):
+            add_from(c, folder / "wrong.npz")
+        with pytest.raises(InputError, match='label_separator="" separates nothing'):
+            add_from(c, folder / "news.csv", label_separator="")
+        np.savez(folder / "one.npz", X=X[:2], y=np.array([[1], [0]]), classes=["oil"])
+        add_from(c, folder / "one.npz")
+        assert c.labels([0, 1]) == [("oil",), None]
+
+
+@pytest.mark.parametrize("names", [{}, {topic: i for i, topic in enumerate(TOPICS)}])
+def test_what_is_exported_is_read_again(path, tmp_path, names):
+    labels = [[names.get(each, each) for each in y] for y in Y]
+    labels[3] = None
+    with Collection.create(path, hasher()) as c:
+        c.add(range(300), X, labels)
+        c.refresh()
+        wanted = c.labels(range(300))
+        for form in ("parquet", "npz"):
+            assert c.export(tmp_path / f"news.{form}", vectors=True) == 300
+            with Collection.create(tmp_path / form, hasher()) as other:
+                add_from(other, tmp_path / f"news.{form}")
+                assert other.labels(range(300)) == wanted
+                assert np.array_equal([i.vector for i in other.get(range(300))], X)

@@ -41,7 +41,7 @@ def print_json(value: Any) -> None:
 def print_table(
     headings: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Collection[str] = ()
 ) -> None:
-    """Print a table, columns of ``numbers`` to the right; None is an empty cell."""
+    """Print a table, columns of ``numbers`` to the right; None is empty, a tuple a list."""
     from rich import box
     from rich.table import Table
 
@@ -50,8 +50,14 @@ def print_table(
         justify = "right" if heading in numbers else "left"
         table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
     for row in rows:
-        table.add_row(*("" if cell is None else str(cell) for cell in row))
+        table.add_row(*map(_cell, row))
     results().print(table)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)
 
 
 def print_answers(

@@ -16,7 +16,8 @@ def status_lines(facts: Facts) -> Iterator[tuple[str, str, str]]:
     Only the first line of each part has a heading.
     """
     yield "Items", "stored", f"{facts['items']:,}"
-    yield "", "with a label", f"{facts['labelled']:,}, of {facts['classes']} classes"
+    each = ", several an item" if facts["labels"] == "several" else ""
+    yield "", "with a label", f"{facts['labelled']:,}, of {facts['classes']} classes{each}"
     if facts["features"] is not None:
         yield "", "vectors", f"{facts['features']:,} numbers each, as {facts['vectors']}"
     if facts["disk_bytes"] is not None:

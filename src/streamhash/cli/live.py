@@ -32,6 +32,12 @@ IdColumn = Annotated[str | None, Option(metavar="NAME", help="Column of the ids 
 VectorColumn = Annotated[
     str | None, Option(metavar="NAME", help="Column of lists (default: vector, or all others).")
 ]
+Separator = Annotated[
+    str | None,
+    Option(
+        "--label-separator", metavar="SIGN", help="What stands between several labels of a row."
+    ),
+]
 Batch = Annotated[int, Option(metavar="N", min=1, help="Items read and stored at a time.")]
 Jobs = Annotated[int, Option(metavar="N", min=1, help="Processes that encode.")]
 Item = Annotated[str | None, Option("--id", metavar="ITEM", help="Id of one item, not a file.")]
@@ -50,6 +56,10 @@ def create(
     bits: options.Bits = options.BITS,
     seed: options.Seed = 0,
     changes: options.Changes = None,
+    labels: Annotated[
+        str | None,
+        Option(metavar="HOW", help="Labels an item: one or several (default: as the first)."),
+    ] = None,
     vectors: Annotated[str, Option(metavar="TYPE", help="Store float32 or float16.")] = "float32",
     refresh: Annotated[
         str, Option(metavar="WHEN", help="When to refresh: gain, gain=BITS, N items, manual.")
@@ -75,6 +85,7 @@ def create(
     Collection.create(
         collection,
         hasher,
+        labels=labels,
         vectors=vectors,
         refresh=refresh,
         forget_deleted=not keep_learned,
@@ -103,6 +114,7 @@ def add(
         str | None, Option(metavar="NAMES", help="Columns to keep as metadata, with commas.")
     ] = None,
     labels: options.Labels = None,
+    label_separator: Separator = None,
     first_id: Annotated[
         int | None, Option(metavar="N", min=0, help="Number items without ids, starting at N.")
     ] = None,
@@ -124,6 +136,7 @@ def add(
             items,
             **_reading(file, format, id_column, vector_column, label_column, metadata_columns),
             labels=labels,
+            label_separator=label_separator,
             first_id=first_id,
             existing=existing,
             batch_size=batch,
@@ -146,10 +159,13 @@ def label(
         str | None, Argument(metavar="[FILE]", help="Ids and labels: a file as for add, or -.")
     ] = None,
     item: Item = None,
-    label: Annotated[str | None, Option(metavar="LABEL", help="Its label.")] = None,
+    label: Annotated[
+        list[str] | None, Option(metavar="LABEL", help="Its label; again for several.")
+    ] = None,
     format: Format = None,
     id_column: IdColumn = None,
     label_column: options.LabelColumn = None,
+    label_separator: Separator = None,
     batch: Batch = BATCH_SIZE,
 ) -> None:
     """Label items of the collection, and learn from them.
@@ -159,16 +175,18 @@ def label(
     from streamhash.files import label_from_text
     from streamhash.live import label_from
 
-    if (file is None) != (item is not None) or (item is None) != (label is None):
+    if (file is None) != (item is not None) or (item is None) != (not label):
         raise InputError("label: pass a FILE with ids and labels, or --id ITEM --label LABEL.")
     with _open(collection) as items, console.showing_progress("labelling") as progress:
         if item is not None:
-            items.label(_ids(items, [item]), [label_from_text(str(label))])
+            given = [label_from_text(text) for text in label or ()]
+            items.label(_ids(items, [item]), given if len(given) == 1 else [given])
             n = 1
         else:
             n = label_from(
                 items,
                 **_reading(str(file), format, id_column, None, label_column),
+                label_separator=label_separator,
                 batch_size=batch,
                 progress=progress,
             )

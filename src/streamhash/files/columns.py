@@ -20,7 +20,7 @@ from streamhash.errors import FileError, InputError, MissingDataError, Streamhas
 KNOWN_NAMES = {
     "id": ("id",),
     "vector": ("vector", "embedding", "features"),
-    "label": ("label", "y"),
+    "label": ("label", "y", "labels"),
 }
 PARTS = ("id", "vector", "label", "metadata")
 METADATA = "metadata"  # the column that holds all metadata, as JSON or as a struct
@@ -36,7 +36,7 @@ class Piece(NamedTuple):
 
     vectors: NDArray[Any] | None  # (n, d)
     ids: Sequence[Any] | None = None
-    labels: Any = None  # one for each row, None for a row without a label
+    labels: Any = None  # one for each row, or a list of several, None for a row without a label
     metadata: Sequence[Any] | None = None
 
     @property
@@ -210,6 +210,7 @@ class Table:
     width: int | None = None  # features, likewise
     mapped: NDArray[Any] | None = None  # all features, where they can be mapped into memory
     fields: str = ""  # of a MATLAB file: all that it holds, for messages
+    classes: list[Any] | None = None  # names of the columns of a 0/1 matrix of labels
 
     def pieces(self, size: int) -> Iterator[Piece]:
         """Yield the rows in their order, at most ``size`` at a time; text can be read once."""

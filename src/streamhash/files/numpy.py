@@ -21,6 +21,7 @@ NPZ_NAMES = {
     "id": ("ids", "id"),
     "label": ("y", "labels", "label"),
 }
+CLASSES = ("classes", "topics")  # names of the columns of a 0/1 matrix of labels
 
 
 def load_npy(path: Path, mmap_mode: Any = None) -> NDArray[Any]:
@@ -80,7 +81,15 @@ def open_npz(request: Request) -> Iterator[Table]:
         if ids is not None and len(ids) != n:
             text = f"have {sorted([len(ids), n])} rows; save as many ids as vectors."
             raise request.error(text, at="the arrays of ")
+        is_matrix = y is not None and y.ndim == 2
         y = None if y is None else check_labels(y, n, request)
+        names = next((members[name] for name in CLASSES if name in members), None)
+        classes = None
+        if names is not None and y is not None and is_matrix:
+            y, classes = y.reshape(n, -1), read_member(archive, names).tolist()
+            if len(classes) != y.shape[1]:
+                text = f"have {y.shape[1]} columns and {len(classes)} names; save a name for each."
+                raise request.error(text, at="the labels in ")
 
         def pieces(size: int) -> Iterator[Piece]:
             chunks = repeat(None) if x_name is None else _rows(archive, members[x_name], size)
@@ -91,7 +100,8 @@ def open_npz(request: Request) -> Iterator[Table]:
                 yield Piece(X, some, None if y is None else y[part])
 
         taken = Taken(id_name, () if x_name is None else (x_name,), y_name)
-        yield Table(request, taken, pieces, *(shape or (None, None)))
+        rows, width = shape or (None, None)
+        yield Table(request, taken, pieces, rows, width, classes=classes)
 
 
 def _shape(archive: zipfile.ZipFile, name: str, request: Request) -> tuple[int, int]:

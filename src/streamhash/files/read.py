@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,7 +14,8 @@ from streamhash.files.columns import PARTS, Columns, Piece, Request, Table, as_l
 from streamhash.files.mat import open_mat
 from streamhash.files.numpy import array_pieces, load_npy, open_npy, open_npz
 from streamhash.files.parquet import open_parquet
-from streamhash.files.text import open_csv, open_jsonl
+from streamhash.files.text import label_from_text, open_csv, open_jsonl
+from streamhash.labels import label_lists
 
 FORMATS = {
     "npy": open_npy,
@@ -169,6 +171,7 @@ def read_items(
     labels: Path | None = None,
     id_kind: str | None = None,
     with_vectors: bool = True,
+    label_separator: str | None = None,
     size: int = ITEMS_AT_ONCE,
 ) -> Iterator[Piece]:
     """Read items piece by piece, ``size`` at a time, so that a file is never in memory as a whole.
@@ -177,10 +180,12 @@ def read_items(
     - CSV: a header with ``id``, ``label`` and ``metadata`` (JSON) where there are such columns;
       all others are numbers and together the vector, or a column ``vector`` holds JSON lists.
     - ``.parquet``: likewise; the vector is a column of lists, or all columns of numbers.
-    - ``.npz``: arrays ``X`` (or ``features``), ``y`` (or ``labels``) and ``ids``.
+    - ``.npz``: arrays ``X`` (or ``features``), ``y`` (or ``labels``) and ``ids``; with a 0/1 matrix
+      of labels ``classes``, the names of its columns.
     - ``.npy``: vectors alone. ``.mat``: fields as for :func:`read_table`.
 
-    A label that is empty or null is none.
+    A label that is empty or null is none. Several labels of a row are a list in JSON lines and
+    Parquet, text with a ``label_separator`` in CSV, and the columns of a 0/1 matrix elsewhere.
 
     Parameters
     ----------
@@ -190,6 +195,7 @@ def read_items(
     labels : a file of labels of its own, where the source says how many rows it has
     id_kind : "whole numbers" or "strings", what ids in CSV become; as they look if None
     with_vectors : False for ids and labels alone
+    label_separator : what stands between several labels of a row, where they are one text
 
     >>> import io
     >>> text = io.StringIO('{"id": "a", "vector": [1, 2]}\\n{"id": "b", "vector": [3, 4]}\\n')
@@ -197,8 +203,11 @@ def read_items(
     >>> piece.ids, piece.vectors
     (['a', 'b'], array([[1., 2.], [3., 4.]], dtype=float32))
     """
+    if label_separator == "":
+        raise InputError('read_items: label_separator="" separates nothing; pass a sign such as |.')
+    plain = partial(_with_plain_labels, separator=label_separator)
     if isinstance(source, tuple):
-        yield from map(_with_plain_labels, array_pieces(*source, size))
+        yield from map(plain, array_pieces(*source, size))
         return
     with open_table(
         source,
@@ -210,7 +219,7 @@ def read_items(
         id_kind=id_kind,
     ) as table:
         if labels is None:
-            yield from map(_with_plain_labels, table.pieces(size))
+            yield from (plain(piece, table.classes) for piece in table.pieces(size))
             return
         if table.rows is None:
             raise InputError(
@@ -219,16 +228,29 @@ def read_items(
             )
         y, done = read_labels(Path(labels), table.rows), 0
         for piece in table.pieces(size):
-            yield _with_plain_labels(piece._replace(labels=y[done : done + piece.n]))
+            yield plain(piece._replace(labels=y[done : done + piece.n]))
             done += piece.n
 
 
-def _with_plain_labels(piece: Piece) -> Piece:
-    """Return labels as Python's own values; an empty text is none."""
-    if piece.labels is None:
+def _with_plain_labels(
+    piece: Piece, classes: list[Any] | None = None, *, separator: str | None = None
+) -> Piece:
+    """Return labels as Python's own values, several of a row as a list; an empty text is none."""
+    y: Any = piece.labels
+    if y is None:
         return piece
-    y = piece.labels.tolist() if isinstance(piece.labels, np.ndarray) else piece.labels
+    if isinstance(y, np.ndarray):
+        y = label_lists(y, classes) if y.ndim == 2 else y.tolist()
+    if separator is not None:
+        y = [_split(label, separator) for label in y]
     return piece._replace(labels=[None if label == "" else label for label in y])
+
+
+def _split(label: Any, separator: str) -> Any:
+    if not isinstance(label, str):
+        return label if label is None or isinstance(label, list) else [label]
+    parts = map(label_from_text, label.split(separator))
+    return [part for part in parts if part is not None]
 
 
 def read_labels(path: str | Path, n: int) -> NDArray[Any]:

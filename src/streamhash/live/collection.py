@@ -382,7 +382,7 @@ class Collection:
             place, {"existing": existing}, {"existing": Choice("refuse", "skip", "replace")}
         )
         rows = check_vectors(X, self.n_features, self.vector_type, place=place)
-        labels = self._item_labels(y, len(rows), place)
+        labels = self.check_labels(y, len(rows), place=place)
         texts = check_metadata(metadata, len(rows), place=place)
         names = self._new_ids(ids, len(rows), place)
         found = self._view.now.directory.find(names.tolist())
@@ -393,7 +393,7 @@ class Collection:
             )
         return _Checked(names, rows, labels, texts, found)
 
-    def _item_labels(self, y: Any, n: int, place: str) -> list[ItemLabel]:
+    def check_labels(self, y: Any, n: int, *, place: str) -> list[ItemLabel]:
         """Return labels as the items here have them: one each, or tuples of several."""
         labels, learner = check_item_labels(y, n, place=place), self._learner
         found = next((label for label in labels if isinstance(label, tuple)), ())
@@ -443,7 +443,7 @@ class Collection:
         journal, view = self._journal, self._view
         with journal.changing("label"):
             keys, _ = self._find(ids, "Collection.label")
-            labels = self._item_labels(y, len(keys), "Collection.label")
+            labels = self.check_labels(y, len(keys), place="Collection.label")
             if len(keys) == 0:
                 return
             model, rows = view.now.model, journal.vectors(keys)
@@ -898,9 +898,10 @@ class Collection:
 
         The ending of ``path`` says what is written:
 
-        - ``.parquet``: a row an item with ``id``, ``label``, ``metadata`` (JSON), ``code`` and, if
-          wanted, ``vector``; piece by piece, in bounded memory.
-        - ``.npz``: arrays ``ids``, ``y`` (labels), ``codes`` and, if wanted, ``X``.
+        - ``.parquet``: a row an item with ``id``, ``label`` (of several a list), ``metadata``
+          (JSON), ``code`` and, if wanted, ``vector``; piece by piece, in bounded memory.
+        - ``.npz``: arrays ``ids``, ``y`` (labels), ``codes`` and, if wanted, ``X``; several labels
+          are a 0/1 matrix, and ``classes`` the names of its columns.
         - ``.faiss``: codes and ids as a ``faiss.IndexBinaryIDMap2``. Ids that are strings are
           numbered from 0, and listed in that order in ``path`` with ``.ids.json`` at its end.
         - ``milvus://host:port/name``: codes, and their places in the order of ``ids``, to a server.

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamhash.classes import ClassTable
 from streamhash.codes import code_bytes
 from streamhash.errors import InputError
+from streamhash.labels import each_label
 from streamhash.live.arrow import code_array, to_json, vector_array
 from streamhash.optional import import_optional
 from streamhash.search import HammingIndex, to_arrow, to_faiss, to_numpy
@@ -49,10 +51,11 @@ def _write_parquet(contents: "Contents", path: Path, vectors: bool) -> int:
     import pyarrow.parquet as parquet
 
     numbers = _are_numbers(contents)
+    label = pa.int64() if numbers else pa.string()
     kind = pa.float16() if contents.vector_type == "float16" else pa.float32()
     fields = {
         "id": pa.string() if contents.id_kind == "strings" else pa.int64(),
-        "label": pa.int64() if numbers else pa.string(),
+        "label": pa.list_(label) if contents.several_labels else label,
         "metadata": pa.string(),
         "code": pa.binary(code_bytes(contents.n_bits)),
         **({"vector": pa.list_(kind, contents.n_features)} if vectors else {}),
@@ -62,7 +65,7 @@ def _write_parquet(contents: "Contents", path: Path, vectors: bool) -> int:
     n = 0
     with whole_file(path) as temporary, parquet.ParquetWriter(temporary, schema) as writer:
         for batch in contents.batches:
-            labels = batch.labels if numbers else [_text(label) for label in batch.labels]
+            labels = batch.labels if numbers else [*map(_text, batch.labels)]
             metadata = [to_json(each) for each in batch.metadata]
             columns = [batch.ids.tolist(), labels, metadata, code_array(batch.codes)]
             columns += [vector_array(batch.vectors)] if vectors else []
@@ -82,15 +85,24 @@ def _write_numpy(contents: "Contents", path: Path, vectors: bool) -> int:
         labels += batch.labels
         rows += [batch.vectors] if vectors else []
     order = [places[each] for each in index.ids.tolist()]  # an index has an order of its own
-    labels = [labels[i] for i in order]
-    y: NDArray[Any]
-    if None not in labels and _are_numbers(contents):
-        y = np.array(labels, np.int64)
-    else:  # NumPy knows no gap: an empty text stands for it
-        y = np.array([_text(label) or "" for label in labels], np.str_)
-    beside = {"y": y, **({"X": np.concatenate(rows)[order]} if vectors else {})}
+    beside = _label_arrays(contents, [labels[i] for i in order])
+    beside |= {"X": np.concatenate(rows)[order]} if vectors else {}
     to_numpy(index, path, beside=beside)
     return len(index)
+
+
+def _label_arrays(contents: "Contents", labels: list[Any]) -> dict[str, NDArray[Any]]:
+    """Return labels as NumPy has them: numbers or texts, or a 0/1 matrix and its names."""
+    numbers = _are_numbers(contents)
+    if contents.several_labels:
+        table = ClassTable()
+        y = table.matrix([each_label(label) for label in labels])[:, : len(table)]
+        names = table.labels_ if numbers else [*map(str, table.labels_)]
+        return {"y": y, "classes": np.array(names, np.int64 if numbers else np.str_)}
+    if numbers and None not in labels:
+        return {"y": np.array(labels, np.int64)}
+    # NumPy knows no gap: an empty text stands for it.
+    return {"y": np.array([_text(label) or "" for label in labels], np.str_)}
 
 
 def _write_faiss(contents: "Contents", path: Path, _vectors: bool) -> int:
@@ -136,7 +148,9 @@ def _are_numbers(contents: "Contents") -> bool:
     return all(type(name) is int and -(2**63) <= name < 2**63 for name in contents.label_names)
 
 
-def _text(label: Any) -> str | None:
+def _text(label: Any) -> Any:
+    if isinstance(label, tuple):
+        return [*map(str, label)]
     return None if label is None else str(label)
 
 

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from streamhash.errors import InputError, NotFoundError, StreamhashError
 from streamhash.files import Columns, Piece, read_items
-from streamhash.labels import check_item_labels
 from streamhash.live.collection import Collection
 
 logger = logging.getLogger(__name__)
@@ -34,6 +33,7 @@ def add_from(
     format: str | None = None,
     columns: Columns = Columns(),  # noqa: B008  it cannot change
     labels: Path | None = None,
+    label_separator: str | None = None,
     first_id: int | None = None,
     existing: str = "refuse",
     batch_size: int = BATCH_SIZE,
@@ -47,7 +47,8 @@ def add_from(
 
     Parameters
     ----------
-    source, format, columns, labels : as for ``streamhash.files.read_items``
+    source, format, columns, labels, label_separator : as for ``streamhash.files.read_items``; if a
+        file has a list of labels, all its labels are lists
     first_id : number items without ids by their row, from this number on
     existing : "refuse", "skip" or "replace" items whose ids are there, as for ``Collection.add``
     progress : called with the items read so far, and with all of them once that is known
@@ -67,17 +68,18 @@ def add_from(
             format=format,
             columns=columns,
             labels=labels,
+            label_separator=label_separator,
             id_kind=collection.id_kind,
             size=batch_size,
         )
         return _with_ids(read, first_id, needed=existing != "refuse")
 
-    total = None
+    total, several = None, False
     if isinstance(source, str | Path | tuple):
-        total = _check_items(batches(), collection, existing, progress)
+        total, several = _check_items(batches(), collection, existing, progress)
     read = stored = 0
     try:
-        for piece in batches():
+        for piece in _with_lists(batches(), several):
             stored += collection.add(
                 piece.ids, piece.vectors, piece.labels, metadata=piece.metadata, existing=existing
             )
@@ -101,6 +103,7 @@ def label_from(
     *,
     format: str | None = None,
     columns: Columns = Columns(),  # noqa: B008  it cannot change
+    label_separator: str | None = None,
     batch_size: int = BATCH_SIZE,
     progress: Progress = lambda *_: None,
 ) -> int:
@@ -114,6 +117,7 @@ def label_from(
             source,
             format=format,
             columns=columns,
+            label_separator=label_separator,
             id_kind=collection.id_kind,
             with_vectors=False,
             size=batch_size,
@@ -121,15 +125,31 @@ def label_from(
             _check_labels(piece, collection, source)
             yield piece
 
-    total = None
+    total, several = None, False
     if isinstance(source, str | Path | tuple):
-        total = sum(piece.n for piece in batches())
+        found = [(piece.n, _has_lists(piece)) for piece in batches()]
+        total, several = sum(n for n, _ in found), any(lists for _, lists in found)
     n = 0
-    for piece in batches():
+    for piece in _with_lists(batches(), several):
         collection.label(piece.ids, piece.labels)
         n += piece.n
         progress(n, total)
     return n
+
+
+def _has_lists(piece: Piece) -> bool:
+    return any(isinstance(label, list) for label in piece.labels or ())
+
+
+def _with_lists(pieces: Iterable[Piece], several: bool) -> Iterator[Piece]:
+    """Make every label of a file a list if one is: the first tells what a collection has."""
+    for piece in pieces:
+        labels = piece.labels
+        if several and labels is not None:
+            labels = [
+                label if label is None or isinstance(label, list) else [label] for label in labels
+            ]
+        yield piece._replace(labels=labels)
 
 
 def _with_ids(pieces: Iterable[Piece], first: int | None, *, needed: bool) -> Iterator[Piece]:
@@ -150,11 +170,11 @@ def _with_ids(pieces: Iterable[Piece], first: int | None, *, needed: bool) -> It
 
 def _check_items(
     pieces: Iterable[Piece], collection: Collection, existing: str, progress: Progress
-) -> int:
-    """Refuse a file before anything of it is stored; return how many items it has."""
+) -> tuple[int, bool]:
+    """Refuse a file before anything of it is stored; tell its items, and if they have lists."""
     seen: set[Any] = set()
     widths: set[int] = set()
-    n = 0
+    n, several = 0, False
     for piece in pieces:
         collection.check(
             piece.ids, piece.vectors, piece.labels, metadata=piece.metadata, existing=existing
@@ -172,9 +192,9 @@ def _check_items(
             if seen and isinstance(each, str) != isinstance(next(iter(seen)), str):
                 raise InputError("add: ids are whole numbers and strings; pass one kind.")
             seen.add(each)
-        n += piece.n
+        n, several = n + piece.n, several or _has_lists(piece)
         progress(n, None)
-    return n
+    return n, several
 
 
 def _check_labels(piece: Piece, collection: Collection, source: Source) -> None:
@@ -184,7 +204,7 @@ def _check_labels(piece: Piece, collection: Collection, source: Source) -> None:
         raise InputError(
             f"label: {place} has no {part}s; name their column (--{part}-column NAME)."
         )
-    check_item_labels(piece.labels, len(piece.ids), place="label")
+    collection.check_labels(piece.labels, len(piece.ids), place="label")
     unknown = next((each for each in piece.ids if each not in collection), None)
     if unknown is not None:
         raise NotFoundError(f"label: id {unknown!r} is not in this collection; add it first.")
