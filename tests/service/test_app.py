@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import load_digits
 from starlette.exceptions import HTTPException
 
-from streamhash import FileError, InUseError, UnreachableError
+from streamhash import SDOH, FileError, InUseError, UnreachableError
 from streamhash.live import Collection
 from streamhash.service import create_app
 from streamhash.service.app import _Threads
@@ -104,6 +104,42 @@ def test_more_neighbours_than_items_end_the_row(call):
     assert len(found["results"][0]) == 600
     many = good(call("/api/search", {"vectors": QUERIES[:2].tolist(), "k": 600}))
     assert many["results"][0] == found["results"][0]  # written as JSON in a thread
+
+
+def test_several_labels_of_an_item(tmp_path, ask_app):
+    """Each digit is also even or odd, and small or large."""
+    labels = [["even" if y % 2 == 0 else "odd", "large" if y > 4 else "small"] for y in Y[:250]]
+    with Collection.create(tmp_path / "items", SDOH(32, random_state=0)) as items:
+        call = calling(ask_app(create_app(items)))
+        rows, ids = X[:250].tolist(), [*range(250)]
+        assert good(call("/api/items", {"vectors": rows, "ids": ids, "labels": labels}))
+        good(call("/api/refresh", {"wait": True}))
+        body = {"ids": [0, 1, 2], "labels": [7, [], ["odd", 3]]}
+        assert good(call("/api/labels", body)) == {"labelled": 3}
+        assert items.labels([0, 1, 2]) == [(7,), None, (3, "odd")]
+        got = good(call("/api/items/get", {"ids": [0, 1, 2]}))["items"]
+        assert [item["label"] for item in got] == [[7], None, [3, "odd"]]
+        page = good(call("/api/items?offset=2&limit=1"))
+        assert page["items"][0]["label"] == [3, "odd"]
+        found = good(call("/api/search", {"ids": [5], "k": 5}))["results"][0]
+        wanted = [*map(list, items.labels([hit["id"] for hit in found]))]
+        assert [hit["label"] for hit in found] == wanted
+        assert good(call("/api/status"))["labels"] == "several"
+        both = {"left": {"model": 1}, "right": {"method": "mihash"}}
+        compared = good(call("/api/compare", {"queries": [5], "k": 5, **both}))
+        share = np.mean([not {*labels[5]}.isdisjoint(label) for label in wanted])
+        assert compared["precision"]["left"] == pytest.approx(share)
+        one = {**both, "right": {"method": "hcoh"}}
+        assert refused(call("/api/compare", {"queries": [5], **one})) == (400, "bad_input")
+        for bad, answer in [
+            ([["a", ["b"]]], (422, "invalid")),
+            ([[None]], (422, "invalid")),
+            ([{"a": 1}], (422, "invalid")),
+            ([["a"] * 1001], (413, "too_large")),
+            ([[0, 1, 0]], (400, "bad_input")),
+        ]:
+            assert refused(call("/api/labels", {"ids": [3], "labels": bad})) == answer
+        assert items.labels([3]) == [tuple(sorted(labels[3]))]
 
 
 def test_items_are_listed_shown_and_drawn(call, library):

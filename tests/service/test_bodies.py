@@ -50,7 +50,7 @@ bodies = st.fixed_dictionaries(
         "vectors": rows | st.none(),
         "queries": rows | st.lists(numbers),
         "ids": st.lists(numbers | texts),
-        "labels": st.lists(numbers | texts | st.none()),
+        "labels": st.lists(numbers | texts | st.none() | st.lists(numbers | texts)),
         "metadata": st.lists(st.none() | st.dictionaries(texts, values)),
         "k": numbers,
         "left": st.dictionaries(texts, numbers),

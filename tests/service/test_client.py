@@ -3,9 +3,10 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-from streamhash import Client, InputError, ServiceError
+from streamhash import LSH, Client, Collection, InputError, ServiceError
 
 SEARCH = """
 import sys
@@ -29,6 +30,20 @@ def test_it_needs_numpy_only(start_service, make_digits):
         [sys.executable, "-c", SEARCH.format(url=url)], capture_output=True, text=True, timeout=60
     )
     assert done.stdout == "set()\n", done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_several_labels_are_as_those_of_a_collection(start_service, tmp_path):
+    Collection.create(tmp_path / "items", LSH(8, random_state=0)).close()
+    with Client(start_service("serve", tmp_path / "items").url) as items:
+        rows = np.eye(4, 3)
+        items.add([0, 1], rows[:2], np.array([[0, 1, 1], [0, 0, 1]]))
+        items.add([2, 3], rows[2:], [["oil", "gold"], {"ship"}])
+        items.label([0], ["grain"])
+        wanted = [("grain",), (2,), ("gold", "oil"), ("ship",)]
+        assert [item.label for item in items.get([0, 1, 2, 3])] == wanted
+        items.refresh()
+        assert sorted(items.search(rows[:1], 4).labels[0], key=wanted.index) == wanted
 
 
 def test_it_says_what_is_wrong_with_an_address_or_a_service_that_is_not_there():

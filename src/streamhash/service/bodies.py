@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pydantic_core import from_json
 
 from streamhash.errors import InputError, shown
+from streamhash.labels import MOST_LABELS
 from streamhash.service.frames import read_array, split_frame
 from streamhash.storable import MetadataTexts, metadata_text
 
@@ -196,7 +197,7 @@ def _read_field(text: _Text, name: str, form: Form) -> Any:
     text.take("[")
     if name in ROWS and text.peek() == "[":
         return _read_rows(text, name, form.most)
-    read = _read_metadata if name == "metadata" else _read_single
+    read = {"metadata": _read_metadata, "labels": _read_label}.get(name, _read_single)
     kind = MetadataTexts if name == "metadata" else list
     return kind(read(text, f"{name}.{n}") for n, _ in enumerate(text.elements(form.most, name)))
 
@@ -205,6 +206,13 @@ def _read_single(text: _Text, place: str) -> Any:
     if text.peek() in "[{":
         raise ValueError(f"{place}: a list or an object is of no use.")
     return text.short(place)
+
+
+def _read_label(text: _Text, place: str) -> Any:
+    if text.peek() != "[":
+        return _read_single(text, place)
+    text.take("[")
+    return [_read_single(text, place) for _ in text.elements(MOST_LABELS, f"labels in {place}")]
 
 
 def _read_metadata(text: _Text, place: str) -> str | None:

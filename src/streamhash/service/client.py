@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from streamhash.codes import Codes
 from streamhash.errors import InputError, ServiceError
-from streamhash.labels import as_numpy
+from streamhash.labels import LISTS, as_numpy, check_item_labels
 from streamhash.records import History, Item, SearchResult
 from streamhash.service.frames import TYPE, pack_frame, read_array, unpack_frame
 
@@ -73,10 +73,13 @@ class Client:
         metadata: Sequence[Any] | None = None,
         existing: str = "refuse",
     ) -> int:
-        """Store items, and learn from those that have labels; return how many were stored."""
+        """Store items, and learn from those that have labels; return how many were stored.
+
+        Several labels of an item are a list; those of all items may be a 0/1 matrix.
+        """
         head = {
             "ids": None if ids is None else _plain(ids),
-            "labels": None if y is None else _plain(y),
+            "labels": None if y is None else _plain_labels(y),
             "metadata": None if metadata is None else [*metadata],
             "existing": existing,
         }
@@ -84,7 +87,7 @@ class Client:
 
     def label(self, ids: Any, y: Any) -> None:
         """Give items that are there (other) labels, and learn from them."""
-        self._json("/api/labels", {"ids": _plain(ids), "labels": _plain(y)}, read=False)
+        self._json("/api/labels", {"ids": _plain(ids), "labels": _plain_labels(y)}, read=False)
 
     def delete(self, ids: Any) -> None:
         """Delete items."""
@@ -119,7 +122,7 @@ class Client:
         more: dict[str, NDArray[np.float32]] = {}
         for name in head["more"]:
             more[name], content = read_array(content, "float32", shape)
-        labels = head["labels"]
+        labels = [[*map(_label, row)] for row in head["labels"]]
         return SearchResult(distances, ids, labels=lambda: labels, model=head["model"], **more)
 
     def encode(self, X: ArrayLike) -> Codes:
@@ -132,6 +135,7 @@ class Client:
         items = self._json("/api/items/get", {"ids": _plain(ids)})["items"]
         for item in items:
             item["vector"] = np.array(item["vector"], np.float32)
+            item["label"] = _label(item["label"])
             if item["code"] is not None:
                 item["code"] = np.frombuffer(bytes.fromhex(item["code"]), np.uint8)
         return [Item(**item) for item in items]
@@ -213,3 +217,15 @@ def _framed(head: dict[str, Any], X: ArrayLike) -> bytes:
 def _plain(values: Any) -> list[Any]:
     values = as_numpy(values)
     return list(values.tolist() if hasattr(values, "tolist") else values)
+
+
+def _label(value: Any) -> Any:
+    """Return a label as a collection does: several of an item are a tuple."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _plain_labels(y: Any) -> list[Any]:
+    """Return labels as JSON has them: several of an item, also of a 0/1 matrix, are a list."""
+    is_matrix = getattr(y, "ndim", 1) == 2
+    values = check_item_labels(y, y.shape[0], place="Client") if is_matrix else _plain(y)
+    return [_plain(each) if isinstance(each, LISTS) else each for each in values]

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from starlette.exceptions import HTTPException
 
 from streamhash.base import OnlineHasher
+from streamhash.classes import ClassTable
 from streamhash.hashers import METHODS
 from streamhash.live import Answer, Collection, Listing, check_vectors
 from streamhash.search import HammingIndex
@@ -44,7 +45,10 @@ class _Sample(NamedTuple):
         if len(known) == 0:
             raise HTTPException(409, "no item of the sample has a label to learn from; add some.")
         hasher = METHODS[name](n_bits=n_bits, random_state=RANDOM_STATE)
-        return hasher.partial_fit(self.vectors[known], labels[known])
+        names = self.listing.label_names_of(self.keys[known])
+        are_several = isinstance(names[0], tuple)
+        y: NDArray[Any] = ClassTable().matrix(names) if are_several else labels[known]
+        return hasher.partial_fit(self.vectors[known], y)
 
 
 class Comparison:
@@ -72,7 +76,7 @@ class Comparison:
         else:
             own, rows = collection.vectors_of(body.queries)
         sample = self._draw(own)
-        labels = sample.listing.labels_of(own)
+        labels = sample.listing.label_names_of(own)
         sides, precision = {}, {}
         for name, side in (("left", body.left), ("right", body.right)):
             if isinstance(side, ByModel):
@@ -101,11 +105,11 @@ class Comparison:
         return _Sample(*self._collection.sample(choose))
 
 
-def _precision(answer: Answer, labels: NDArray[np.int32]) -> float | None:
+def _precision(answer: Answer, labels: list[Any]) -> float | None:
     """Share of labelled neighbours with their query's label, over all queries that have one."""
     shares = []
     for row, label in zip(answer.keys, labels, strict=False):
         near = answer.listing.labels_of(row[row >= 0])
-        if label >= 0 and (near >= 0).any():
-            shares.append((near[near >= 0] == label).mean())
+        if label is not None and (near >= 0).any():
+            shares.append(answer.listing.are_similar(label, near[near >= 0]).mean())
     return float(np.mean(shares)) if shares else None

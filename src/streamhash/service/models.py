@@ -13,6 +13,7 @@ from pydantic import (
 )
 from pydantic.json_schema import SkipJsonSchema
 
+from streamhash.labels import MOST_LABELS
 from streamhash.storable import MetadataTexts
 
 TOO_LARGE = 2**63
@@ -35,7 +36,10 @@ Vectors = Annotated[
     SkipJsonSchema[InstanceOf[np.ndarray]] | Lists, Field(union_mode="left_to_right")
 ]
 Ids = Annotated[list[Id], Field(min_length=1, title="Ids", examples=[[0]], fail_fast=True)]
-Labels = Annotated[list[Label | None], Field(title="Labels", examples=[[1]], fail_fast=True)]
+Several = Annotated[list[Label], Field(max_length=MOST_LABELS, fail_fast=True)]
+Labels = Annotated[
+    list[Label | Several | None], Field(title="Labels", examples=[[1]], fail_fast=True)
+]
 Metadata = Annotated[
     SkipJsonSchema[InstanceOf[MetadataTexts]]
     | Annotated[list[dict[str, Any] | None], Field(title="Metadata")],
@@ -99,7 +103,7 @@ class AddBody(VectorBody):
 
     vectors: Vectors
     ids: Ids | None = Field(None, description="One an item; null numbers them on.")
-    labels: Labels | None = Field(None, description="One an item, null for none.")
+    labels: Labels | None = Field(None, description="One an item, or a list, null for none.")
     metadata: Metadata | None = Field(None, description="One an item.")
     existing: Literal["refuse", "skip", "replace"] = Field(
         "refuse", description="What to do with ids that are there."
@@ -169,7 +173,7 @@ class ShortItem(BaseModel):
     """An item of a list."""
 
     id: int | str
-    label: int | str | None
+    label: int | str | list[int | str] | None
     metadata: dict[str, Any] | None
 
 
@@ -206,7 +210,7 @@ class Comparison(BaseModel):
     left: Side
     right: Side
     precision: dict[Literal["left", "right"], float | None] = Field(
-        description="Share of neighbours that have their query's label."
+        description="Share of neighbours that have their query's label, of several one at least."
     )
 
 

@@ -4,7 +4,7 @@ import { api } from "./api.js";
 import { bitsOf, strip } from "./bits.js";
 import { announce, choice, el, notice, svg, waiting } from "./elements.js";
 import { emptiness } from "./empty.js";
-import { agreementOf, labelOf, thumbnail } from "./items.js";
+import { agree, agreementOf, labelOf, thumbnail } from "./items.js";
 import { counted, plain, share } from "./format.js";
 
 // As the command line names them; a test holds this list against the library's.
@@ -248,8 +248,7 @@ export function compareView(page) {
         "ul",
         { class: "found" },
         found.map((each) => {
-          const agrees =
-            query.label === null || each.label === null ? null : each.label === query.label;
+          const agrees = agree(query.label, each.label);
           const told = `Item ${plain(each.id)}, ${labelOf(each)}, ${counted(each.distance, "bit")} away${agrees === false ? ", other label" : ""}`;
           return el(
             "li",

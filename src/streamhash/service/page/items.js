@@ -9,20 +9,30 @@ import { count, plain } from "./format.js";
 export function thumbnail(item) {
   const square = el("span", { class: "thumb", "aria-hidden": "true" });
   const word = () =>
-    el("span", { class: "thumb-word" }, item.label === null ? "?" : plain(item.label));
+    el("span", { class: "thumb-word" }, item.label === null ? "?" : words(item.label));
   if (item.metadata?.image) pictureOf(item).then((canvas) => square.append(canvas ?? word()));
   else square.append(word());
   return square;
 }
 
-export const labelOf = (item) => (item.label === null ? "no label" : plain(item.label));
+/** A label, or several. */
+const words = (label) => [label].flat().map(plain).join(", ");
+
+export const labelOf = (item) => (item.label === null ? "no label" : words(item.label));
+
+/** Whether two labels are equal, or two lists share one; null where an item has none. */
+export function agree(first, second) {
+  if (first === null || second === null) return null;
+  return [first].flat().some((label) => [second].flat().includes(label));
+}
 
 /** How many neighbours have a query's label; those without one say nothing, either way. */
 export function agreementOf(neighbours, label) {
   const labelled = neighbours.filter((each) => each.label !== null);
-  const same = labelled.filter((each) => each.label === label).length;
+  const same = labelled.filter((each) => agree(each.label, label)).length;
   const all = labelled.length === neighbours.length ? "" : "labelled ";
-  return `${same} of ${labelled.length} ${all}neighbours have its label.`;
+  const its = Array.isArray(label) && label.length > 1 ? "one of its labels" : "its label";
+  return `${same} of ${labelled.length} ${all}neighbours have ${its}.`;
 }
 
 /** What is known of an item besides its label, as pairs. */

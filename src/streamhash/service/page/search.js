@@ -4,7 +4,7 @@ import { api } from "./api.js";
 import { bitsOf, strip } from "./bits.js";
 import { announce, choice, el, notice, waiting } from "./elements.js";
 import { emptiness } from "./empty.js";
-import { agreementOf, facts, itemGrid, labelOf, thumbnail } from "./items.js";
+import { agree, agreementOf, facts, itemGrid, labelOf, thumbnail } from "./items.js";
 import { FileError, readVectors } from "./vectors.js";
 import { counted, plain } from "./format.js";
 
@@ -269,7 +269,7 @@ export function searchView(page) {
   }
 
   function neighbour(each, label, bits) {
-    const differs = label !== null && each.label !== null && each.label !== label;
+    const differs = agree(label, each.label) === false;
     return el(
       "li",
       { class: differs ? "other" : null },
