@@ -37,18 +37,20 @@ class Addresses:
         self._ends = np.empty((2, 0), np.int64)  # the first and the last key of each
 
     def find(self, dataset: "lance.LanceDataset", keys: Keys) -> Keys:
-        """Return the addresses of those keys that are there."""
+        """Return the addresses of keys, -1 where there is none."""
         if dataset.version != self._version:
             self._update(dataset)
-        keys, found = np.sort(keys), [np.empty(0, np.int64)]
+        order, found = np.argsort(keys), np.full(len(keys), -1, np.int64)
+        keys = keys[order]
         starts = np.searchsorted(keys, self._ends[0])
         stops = np.searchsorted(keys, self._ends[1], side="right")
         for number in np.flatnonzero(starts < stops).tolist():
-            rows, wanted = self._rows[number], keys[starts[number] : stops[number]]
-            at = np.searchsorted(rows.keys, wanted)
-            at = at[rows.keys[at] == wanted]
-            found.append(rows.first + (at if rows.gaps is None else rows.gaps[at]))
-        return np.concatenate(found)
+            some, rows = slice(starts[number], stops[number]), self._rows[number]
+            at = np.searchsorted(rows.keys, keys[some])
+            there = rows.keys[at] == keys[some]
+            at = at[there]
+            found[order[some][there]] = rows.first + (at if rows.gaps is None else rows.gaps[at])
+        return found
 
     def _update(self, dataset: "lance.LanceDataset") -> None:
         there = {fragment.data_files()[0].path: fragment for fragment in dataset.get_fragments()}

@@ -32,6 +32,7 @@ from streamhash.live.journal import TRIES, Journal, Model
 from streamhash.live.learner import Learner, Lesson, Progress, is_fitted
 from streamhash.live.locks import ReaderLease
 from streamhash.live.refresh import Refresher
+from streamhash.live.scoring import Scorer
 from streamhash.live.search import PLAIN, SearchOptions
 from streamhash.live.store import DURABILITY
 from streamhash.live.view import Answer, Listing, View
@@ -121,9 +122,10 @@ class Collection:
         self._view = View(journal, backend_options)
         self._learner = Learner.__new__(Learner)  # it becomes what is stored
         self._refresher = Refresher(journal, self._view, self._learner, background=background)
-        self._metadata_journal: Journal | None = None  # what metadata are read by
+        self._metadata_journal: Journal | None = None  # what is found is read by
         self._metadata: dict[int, Any] = {}
         self._reading_metadata = threading.Lock()
+        self._scorer = Scorer(self._stored_vectors)
         journal.reload = self._load
         _open.add(self)
         try:
@@ -140,6 +142,7 @@ class Collection:
         self._journal.forked()
         self._refresher.forked()
         self._reading_metadata, self._metadata_journal = threading.Lock(), None
+        self._scorer.forked()
 
     @property
     def looking(self) -> threading.Lock:
@@ -716,13 +719,34 @@ class Collection:
             self._serving("search")
             number = self._view.now.number
             try:
-                return self._view.answer(rows, k, options)
+                found = self._answer(rows, k, options)
             except UnreachableError:
                 self._follow()
                 # If another model serves meanwhile, the codes of the one before may be gone.
                 if self._view.now.number == number:
                     raise
-        return self._view.answer(rows, k, options)
+                continue
+            if found is not None:
+                return found
+            self._follow()
+        with self._journal.lock:  # now nobody changes anything
+            found = self._answer(rows, k, options)
+        if found is None:
+            raise ConflictError(
+                "Collection.search: items are deleted faster than their vectors can be read; try "
+                "again."
+            )
+        return found
+
+    def _answer(self, rows: NDArray[np.float32], k: int, options: SearchOptions) -> Answer | None:
+        """Search once; None if what was found has been deleted, or another model serves."""
+        if options.rescore is None:
+            return self._view.answer(rows, k, options)
+        found = self._view.answer(rows, k * options.rescore, options)
+        moment = self._view.now
+        if moment.number != found.model or moment.model is None:
+            return None
+        return self._scorer.rescore(found, rows, moment.model, k, options)
 
     def encode(self, X: Any) -> Codes:
         """Return the codes of vectors by the model that serves."""
@@ -812,24 +836,28 @@ class Collection:
             with self._reading_metadata:
                 if len(known) + len(missing) > METADATA_KEPT:
                     known = self._metadata = {key: known[key] for key in wanted if key in known}
-                known.update(self._read_metadata(missing))
+                batch = self._read_aside(missing, partial(Journal.items, vectors=False))
+                known.update(zip(batch.keys.tolist(), batch.metadata, strict=True))
         return {key: known.get(key) for key in wanted}
 
-    def _read_metadata(self, keys: Keys) -> dict[int, Any]:
-        found: dict[int, Any] = {}
+    def _stored_vectors(self, keys: Keys) -> Batch:
+        with self._reading_metadata:
+            return self._read_aside(keys, Journal.stored_vectors)
+
+    def _read_aside(self, keys: Keys, read: Callable[[Journal, Keys], Batch]) -> Batch:
+        """Read what keys have for ever, in the version opened last, or else in a newer one."""
         for tries_left in (3, 2, 1, 0):
             journal = self._metadata_journal
             try:
                 if tries_left < 3 or journal is None:
                     journal = self._metadata_journal = self._journal.another()
                 with journal.lease() if tries_left < 2 else nullcontext():
-                    batch = journal.items(keys, vectors=False)
-                found = dict(zip(batch.keys.tolist(), batch.metadata, strict=True))
+                    found = read(journal, keys)
             except (OSError, ValueError):  # its files were deleted: it was too old
                 if not tries_left:
                     raise
                 continue
-            if len(found) == len(keys) or tries_left < 3:
+            if len(found.keys) == len(keys) or tries_left < 3:
                 break
         return found
 

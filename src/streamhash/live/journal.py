@@ -65,6 +65,7 @@ from streamhash.live import arrow
 from streamhash.live.addresses import Addresses
 from streamhash.live.arrow import CODE, Batch, Keys, import_lance, import_pyarrow
 from streamhash.live.locks import ReaderLease, WriterLock, leased, uninterrupted
+from streamhash.live.pages import read_vectors
 from streamhash.live.store import WAY_BACK, Store, data_files
 
 if TYPE_CHECKING:
@@ -459,7 +460,8 @@ class Journal:
     def delete_items(self, keys: Keys) -> None:
         """Delete the items with these keys."""
         if len(keys):
-            self.store.delete("items", self._addresses.find(self.dataset("items"), keys))
+            found = self._addresses.find(self.dataset("items"), keys)
+            self.store.delete("items", found[found >= 0])
 
     def delete_replaced(self, keys: Keys) -> None:
         """Delete items that do not count any more."""
@@ -481,7 +483,8 @@ class Journal:
 
     def _among(self, keys: Keys) -> str:
         """Say to Lance which items are meant: by their addresses, so that it need not scan."""
-        found = self._addresses.find(self.dataset("items"), keys).tolist()
+        found = self._addresses.find(self.dataset("items"), keys)
+        found = found[found >= 0].tolist()
         return f"_rowaddr IN ({', '.join(map(str, found))})" if found else "false"
 
     def keys(self) -> Keys:
@@ -525,6 +528,20 @@ class Journal:
                 f"are missing; {WAY_BACK}"
             )
         return np.asarray(batch.vectors, np.float32)
+
+    def stored_vectors(self, keys: Keys) -> Batch:
+        """Read the vectors of those of these keys that there are, quickly, as they are stored."""
+        with self.store.reading("items"):
+            items = self.dataset("items")
+            if "vector" not in items.schema.names:
+                raise InputError(
+                    f"{self.address}: stores no vectors to score by; search without rescore."
+                )
+            found = self._addresses.find(items, keys)
+            vectors = read_vectors(items, found[found >= 0])
+        if vectors is None:
+            return self.items(keys)
+        return Batch(None, vectors, None, None, None, keys[found >= 0])
 
     def scan(self, keys: Keys, *columns: str, size: int = SCAN_ROWS) -> Iterator[Batch]:
         """Go through the items with these keys as they are now, in their order."""

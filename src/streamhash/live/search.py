@@ -36,7 +36,7 @@ class SearchOptions(NamedTuple):
                 f"{place}: by={self.by!r} and metric={self.metric!r} say how to rescore; pass "
                 "rescore=4 with them."
             )
-        for name in ("where", "rescore", "min_probability"):
+        for name in ("where", "min_probability"):
             if getattr(self, name) is not None:
                 raise InputError(f"{place}: {name} is not there yet; leave it out.")
         if self.query == "real":

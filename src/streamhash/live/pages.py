@@ -1,0 +1,101 @@
+"""Vectors read straight from Lance's files: for a few rows, ten times as fast as through Lance.
+
+Lance says how each page of a column is laid out. Where vectors lie one behind the other as they are
+in memory, which it does from some 256 bytes a vector on, a row's place is known, and its bytes are
+read. Any other layout is left to Lance. A file never changes; it is open only while it is read, and
+read by calls, not mapped: what fails is an error and not the end of the process.
+"""
+
+import os
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamhash.live.addresses import FRAGMENT_BITS
+from streamhash.live.arrow import Keys
+
+if TYPE_CHECKING:
+    import lance
+
+KNOWN_FILES = 4096  # whose pages are remembered
+FLAT = re.compile(  # a page of vectors without gaps or compression, as Lance describes it
+    r"PageLayout\{layout:Some\(FullZipLayout\(FullZipLayout\{bits_rep:0,bits_def:0,num_items:(\d+),"
+    r"num_visible_items:\1,value_compression:Some\(CompressiveEncoding\{compression:Some\("
+    r"FixedSizeList\(FixedSizeList\{items_per_value:(\d+),has_validity:false,values:Some\("
+    r"CompressiveEncoding\{compression:Some\(Flat\(Flat\{bits_per_value:(\d+),data:None,\},\),\),"
+    r"\},\),\},\),\),\},\),layers:\[RepdefAllValidItem,\],"
+    r"details:Some\(BitsPerValue\(\d+,\),\),\},\),\),\}"
+)
+
+
+class Pages(NamedTuple):
+    """Where the vectors of a file are."""
+
+    firsts: Keys  # the first row of each page
+    starts: Keys  # in the file
+
+    def offsets(self, rows: Keys, row_bytes: int) -> Keys:
+        """Where rows begin in the file."""
+        page = np.searchsorted(self.firsts, rows, side="right") - 1
+        return self.starts[page] + (rows - self.firsts[page]) * row_bytes
+
+
+def read_vectors(dataset: "lance.LanceDataset", addresses: Keys) -> NDArray[Any] | None:
+    """Read vectors by their addresses; None where Lance has to do it."""
+    if "://" in str(dataset.uri) or not hasattr(os, "pread"):
+        return None
+    kind_of_list = dataset.schema.field("vector").type
+    width, kind = int(kind_of_list.list_size), np.dtype(kind_of_list.value_type.to_pandas_dtype())
+    field: Any = dataset.lance_schema.field("vector")
+    number = field.id()
+    vectors = np.empty((len(addresses), width), kind)
+    fragments = addresses >> FRAGMENT_BITS
+    for wanted in np.unique(fragments).tolist():
+        fragment: Any = dataset.get_fragment(wanted)
+        file = next((each for each in fragment.data_files() if number in each.fields), None)
+        if file is None or file.base_id is not None:
+            return None
+        path = Path(str(dataset.uri)) / "data" / file.path
+        pages = _pages(path, file.column_indices[file.fields.index(number)], width, kind)
+        if pages is None:
+            return None
+        chosen = np.flatnonzero(fragments == wanted)
+        rows = addresses[chosen] & (2**FRAGMENT_BITS - 1)
+        content = _read(path, pages.offsets(rows, vectors[0].nbytes).tolist(), vectors[0].nbytes)
+        vectors[chosen] = np.frombuffer(content, kind).reshape(-1, width)
+    return vectors
+
+
+def _read(path: Path, offsets: list[int], n_bytes: int) -> bytes:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        content = b"".join([os.pread(file, n_bytes, offset) for offset in offsets])
+    finally:
+        os.close(file)
+    if len(content) != n_bytes * len(offsets):
+        raise OSError(f"{path}: is shorter than its vectors")
+    return content
+
+
+@lru_cache(KNOWN_FILES)
+def _pages(path: Path, column: int, width: int, kind: np.dtype[Any]) -> Pages | None:
+    """Return where a file has its vectors, None if they are laid out in another way."""
+    from lance.file import LanceFileReader
+
+    firsts, starts, n_rows = [], [], 0
+    for page in LanceFileReader(str(path)).metadata().columns[column].pages:
+        flat = FLAT.fullmatch(re.sub(r"\s", "", page.encoding))
+        if flat is None or len(page.buffers) != 1:
+            return None
+        rows, items, bits = map(int, flat.groups())
+        size = rows * width * kind.itemsize
+        if (items, bits, page.buffers[0].size) != (width, 8 * kind.itemsize, size):
+            return None
+        firsts.append(n_rows)
+        starts.append(page.buffers[0].position)
+        n_rows += rows
+    return Pages(np.array(firsts, np.int64), np.array(starts, np.int64))
