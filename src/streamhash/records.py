@@ -28,12 +28,13 @@ class SearchResult(tuple[NDArray[np.int32], NDArray[Any]]):
 
     Attributes
     ----------
-    distances : int32 (n, k); float32 of real-valued queries
-        2147483647 (infinity) where there are no more items.
+    distances : int32 (n, k)
+        Hamming distances of the codes; 2147483647 where there are no more items.
     ids : array (n, k)
         -1 (None among strings) where there are no more items.
     scores : float32 (n, k), or None
-        What a rescored search is ordered by, the best first.
+        What a search that is rescored, or by real-valued queries, is ordered by, the best first;
+        NaN where there are no more items, and of what has no score, which comes last.
     probabilities : float32 (n, k), or None while nothing is known
         How likely each has the query's label.
     labels : list of lists

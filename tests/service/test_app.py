@@ -65,7 +65,7 @@ def test_searches_find_what_the_library_finds_as_json_and_raw(call, library):
     rows = QUERIES.astype(np.float32)
     frame = pack_frame({"k": 7, "shape": [*rows.shape]}, rows)
     head, content = unpack_frame(call("/api/search", frame, **raw)[2])
-    facts = {"model": 1, "sample": None, "shape": [20, 7], "code_bytes": 4, "distances": "int32"}
+    facts = {"model": 1, "sample": None, "shape": [20, 7], "code_bytes": 4}
     assert head == {**facts, "labels": library.search(rows, 7).labels, "more": []}
     for kind, wanted in (("uint8", codes), ("int32", distances), ("int64", ids)):
         got, content = read_array(content, kind, [*wanted.shape])

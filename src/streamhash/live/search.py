@@ -39,8 +39,6 @@ class SearchOptions(NamedTuple):
         for name in ("where", "min_probability"):
             if getattr(self, name) is not None:
                 raise InputError(f"{place}: {name} is not there yet; leave it out.")
-        if self.query == "real":
-            raise InputError(f"{place}: query='real' is not there yet; leave it out.")
         return self
 
 

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.base import OnlineHasher
-from streamhash.codes import Codes
+from streamhash.codes import Codes, pack
+from streamhash.errors import InputError
 from streamhash.labels import each_label
 from streamhash.live.arrow import Keys
 from streamhash.live.backends import Backend
@@ -224,6 +225,24 @@ class Moment(NamedTuple):
         codes = None if backend is None else backend.moment()
         return cls(number, model, backend, directory, codes, directory.listing)
 
+    def answer_real(self, rows: NDArray[np.float32], k: int) -> "Answer":
+        """Search by the queries' projections: scores are what was nearest, distances Hamming's."""
+        if not isinstance(self.backend, MemoryBackend):
+            raise InputError(
+                "Collection.search: query='real' needs the codes in memory, and those of this "
+                "collection are in Milvus; search with rescore=4, by='projections' instead."
+            )
+        assert self.model is not None
+        assert self.codes is not None
+        projections = self.model.project(rows)
+        scores, keys = self.backend.search_real(projections, k, at=self.codes)
+        codes, there = pack(projections), keys >= 0
+        different = self.codes.codes_of(keys[there]) ^ codes[np.nonzero(there)[0]]
+        distances = np.full(keys.shape, NO_ITEM, np.int32)
+        distances[there] = np.bitwise_count(different).sum(axis=1)
+        scores[~there] = np.nan
+        return Answer(self.number, codes, distances, keys, self.listing, scores)
+
 
 class Answer(NamedTuple):
     """What a search found, all of it by one model."""
@@ -324,10 +343,12 @@ class View:
 
     # -------------------------------------------------------------------------------- searching
 
-    def answer(self, rows: NDArray[np.float32], k: int, options: SearchOptions) -> Answer:  # noqa: ARG002
+    def answer(self, rows: NDArray[np.float32], k: int, options: SearchOptions) -> Answer:
         """Search for rows that are checked, when a model serves."""
         moment = self.now  # once: one model, its codes, and their ids
         assert moment.model is not None
+        if options.query == "real":
+            return moment.answer_real(rows, k)
         codes = moment.model.transform(rows)
         if isinstance(moment.backend, MemoryBackend):
             distances, keys = moment.backend.search(codes, k, at=moment.codes)

@@ -73,6 +73,14 @@ class Snapshot(NamedTuple):
         keys, mask = np.require(keys, np.int64, ["C", "W"]), np.require(mask, np.bool_, ["C", "W"])
         return self._replace(items=only(self.items, have_keys(self.items, keys, mask)))
 
+    def codes_of(self, keys: Integers) -> Codes:
+        """Return the codes (n, bytes) of keys (n,) that are here."""
+        items = self.items
+        if items.ordered == items.size:
+            return from_planes(items.planes, np.searchsorted(items.keys[: items.size], keys))
+        positions = self.positions()
+        return from_planes(items.planes, positions[np.searchsorted(items.keys[positions], keys)])
+
     def compact(self) -> "Snapshot":
         """Copy to arrays without loose or deleted places."""
         items = self.items

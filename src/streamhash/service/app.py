@@ -170,8 +170,7 @@ def _raw_found(found: Found) -> Response:
     answer, ids = found.answer, found.answer.ids()
     shape = [*answer.keys.shape]
     head: dict[str, Any] = {"model": answer.model, "sample": found.sample, "shape": shape}
-    head |= {"code_bytes": answer.codes.shape[1], "distances": str(answer.distances.dtype)}
-    head["labels"] = answer.labels()
+    head |= {"code_bytes": answer.codes.shape[1], "labels": answer.labels()}
     arrays: list[NDArray[Any]] = [answer.codes, answer.distances]
     if ids.dtype == object:  # strings are not of one length
         head["ids"] = ids.tolist()
@@ -243,13 +242,13 @@ class _Service:
         asked = {name: getattr(body, name) for name in models.OPTIONS}
         options = self.collection.search_options(place="search", **asked)
         if body.vectors is not None:
-            self.limits.check(len(body.vectors), k, what="vectors")
+            self.limits.check(len(body.vectors), k, rescore=options.rescore, what="vectors")
             width = self.collection.n_features
             check = partial(check_vectors, body.vectors, width, "float32", place="search: vectors")
             few = isinstance(body.vectors, np.ndarray) and body.vectors.size <= NUMBERS_AT_ONCE
             rows = check() if few else await self.reads.run(check)
         else:
-            self.limits.check(len(body.ids or []), k)
+            self.limits.check(len(body.ids or []), k, rescore=options.rescore)
             own, rows = await self.reads.run(self.collection.vectors_of, body.ids)
         if number is not None and number != self.collection.model_number:
             if options != PLAIN:

@@ -91,19 +91,21 @@ class Limits:
     answer_seconds: float = 30.0  # until an answer has been read
     vectors: int = 10_000  # vectors, ids or labels of a request
     k: int = 1_000
-    answers: int = 200_000  # neighbours of a request, over all its queries
+    answers: int = 200_000  # neighbours of a request, over all its queries, or candidates
     page: int = 1_000  # items of a list
     sample: int = 2_000  # items that an older model or another method is tried on
     requests: int = 512  # being answered at a time
     connections: int = 2_048
     searches: int = 256  # that wait; writes: an eighth of them, comparisons: a sixty-fourth
 
-    def check(self, n: int, k: int = 0, *, what: str = "ids") -> None:
+    def check(self, n: int, k: int = 0, *, rescore: int | None = None, what: str = "ids") -> None:
         """Refuse a request for more than one may ask for: ``n`` of something, ``k`` neighbours."""
+        candidates = n * k * (rescore or 1)
+        asked = f"k={k}" if rescore is None else f"k={k} and rescore={rescore}"
         for given, most, text in (
             (k, self.k, f"k={k}"),
             (n, self.vectors, f"{n} {what}"),
-            (n * k, self.answers, f"{n} queries with k={k}, {n * k} answers"),
+            (candidates, self.answers, f"{n} queries with {asked}, {candidates} answers"),
         ):
             if given > most:
                 raise HTTPException(413, f"{text}: too much for a request; at most {most}.")

@@ -180,8 +180,8 @@ class ShortItem(BaseModel):
 class Neighbour(ShortItem):
     """An item that was found."""
 
-    distance: float  # a whole number, unless the query was real-valued
-    score: float | None = Field(None, description="Of a rescored search.")
+    distance: int
+    score: float | None = Field(None, description="Of a rescored search, or a real-valued one.")
     probability: float | None = Field(None, description="That it has the query's label.")
 
 
