@@ -52,7 +52,7 @@ class RowCache:
         places = self._free(len(keys))
         for key in self._keys[places].tolist():
             self._places.pop(key - 1, None)
-        self._keys[places], self._rows[places], self._used[places] = keys + 1, rows, True
+        self._keys[places], self._rows[places], self._used[places] = keys + 1, rows, False
         self._places.update(zip(keys.tolist(), places.tolist(), strict=True))
 
     def _free(self, n: int) -> Keys:

@@ -1,0 +1,221 @@
+"""Every combination of the options of a search, by calls in any order, against plain NumPy."""
+
+import tempfile
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+from answer_twin import TwinItem, assert_found, find
+from fuzzing import machine_settings
+from streamhash import LSH, InputError
+from streamhash.live import Collection, journal, pages
+from streamhash.live.scoring import RowCache
+
+WIDTH = 64  # of 256 bytes: from here on Lance lays vectors out as they are
+
+
+def vector(number, width=WIDTH):
+    """Different directions and lengths, every seventh without any."""
+    return (np.sin(number * np.arange(1, width + 1) * 0.7) * (number % 7)).astype(np.float32)
+
+
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "rescore": st.integers(1, 5),
+        "by": st.sampled_from(["vectors", "projections"]),
+        "metric": st.sampled_from(["cosine", "dot", "euclidean"]),
+        "query": st.sampled_from(["code", "real"]),
+    },
+).filter(lambda options: "rescore" in options or not {"by", "metric"} & {*options})
+
+
+def twin_options(options):
+    rest = {name: value for name, value in options.items() if name != "query"}
+    return {**rest, "real": options.get("query") == "real"}
+
+
+class Machine(RuleBasedStateMachine):
+    vectors = "float32"
+
+    def __init__(self):
+        super().__init__()
+        journal.TIDY_AFTER = 5
+        self.folder = tempfile.TemporaryDirectory()
+        path = f"{self.folder.name}/items"
+        hasher = LSH(12, batch_size=4, random_state=0)
+        self.c = Collection.create(path, hasher, vectors=self.vectors)
+        self.reader = Collection.open(path, read_only=True)
+        self.there, self.n = {}, 0
+
+    def teardown(self):
+        self.c.close()
+        self.reader.close()
+        self.folder.cleanup()
+        journal.TIDY_AFTER = 64
+
+    @rule(ids=st.lists(st.integers(0, 30), min_size=4, max_size=12, unique=True))
+    def add(self, ids):
+        for id_ in ids:
+            self.n += 1
+            self.there.pop(id_, None)
+            row = vector(self.n).astype(self.vectors)
+            self.there[id_] = TwinItem(id_, row, self.n % 3, {"n": self.n})
+        new = [self.there[id_] for id_ in ids]
+        extra = [item.metadata for item in new]
+        labels = [item.label for item in new]
+        rows = np.array([item.vector for item in new])
+        self.c.add(ids, rows, labels, metadata=extra, existing="replace")
+
+    @precondition(lambda self: self.there)
+    @rule(data=st.data())
+    def delete(self, data):
+        ids = data.draw(st.lists(st.sampled_from([*self.there]), min_size=1, unique=True))
+        self.c.delete(ids)
+        for id_ in ids:
+            del self.there[id_]
+
+    @precondition(lambda self: self.c.model_number)
+    @rule(k=st.integers(1, 40), options=OPTIONS)
+    def search(self, k, options):
+        queries = np.array([vector(number) for number in (0, 3, self.n + 1)])
+        items, model = [*self.there.values()], self.c.model()
+        expected = [find(model, items, query, k, **twin_options(options)) for query in queries]
+        for c in (self.c, self.reader):
+            assert_found(c.search(queries, k, **options), expected, k)
+
+
+class HalfMachine(Machine):
+    vectors = "float16"
+
+
+def case_of(machine, examples):
+    case = machine.TestCase
+    case.settings = machine_settings(examples=examples, steps=12)
+    case.pytestmark = [pytest.mark.machine, pytest.mark.slow]
+    return case
+
+
+TestAnswers, TestAnswersOfHalves = case_of(Machine, 10), case_of(HalfMachine, 3)
+
+
+@pytest.fixture(scope="module")
+def items(tmp_path_factory):
+    hasher = LSH(16, batch_size=10, random_state=0)
+    with Collection.create(tmp_path_factory.mktemp("answers") / "items", hasher) as c:
+        c.add(range(100), [vector(n) for n in range(100)])
+        yield c
+
+
+def test_scores_that_are_no_number_come_last_as_they_were_found(items):
+    found = items.search([vector(3)], 100, rescore=1)
+    lengthless = [n for n in range(100) if n % 7 == 0]
+    plain = [i for i in items.search([vector(3)], 100).ids[0].tolist() if i in lengthless]
+    assert found.ids[0, -len(lengthless) :].tolist() == plain
+    assert np.isnan(found.scores[0, -len(lengthless) :]).all()
+    assert (np.diff(found.scores[0, : -len(lengthless)]) <= 0).all()
+    without_direction = items.search([vector(0)], 5, rescore=2)  # a query that has none
+    assert np.isnan(without_direction.scores).all()
+    assert np.array_equal(without_direction.ids, items.search([vector(0)], 5).ids)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rescore": 0}, "rescore=0 must be None or a whole number from 1 to 1000"),
+        ({"rescore": 2, "by": "codes"}, "by='codes' must be one of 'vectors', 'projections'"),
+        ({"rescore": 2, "metric": "l2"}, "metric='l2' must be one of"),
+        ({"query": "float"}, "query='float' must be one of 'code', 'real'"),
+        ({"metric": "dot"}, "say how to rescore; pass rescore=4"),
+    ],
+)
+def test_wrong_options_say_what_is_wanted(items, options, message):
+    with pytest.raises(InputError, match=message):
+        items.search([vector(1)], **options)
+
+
+def test_a_result_is_the_pair_that_it_was_and_more(items):
+    result = items.search([vector(1), vector(2)], 3)
+    distances, ids = result
+    assert len(result) == 2
+    assert distances is result.distances is result[0]
+    assert ids is result.ids is result[1]
+    assert (result.scores, result.probabilities, result.model) == (None, None, 1)
+    assert result.labels == [[None] * 3] * 2
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16"])
+def test_vectors_are_read_from_the_files_as_lance_reads_them(tmp_path, kind, monkeypatch):
+    monkeypatch.setattr(journal, "TIDY_AFTER", 4)  # fragments are joined, and rows deleted
+    hasher = LSH(16, batch_size=10, random_state=0)
+    with Collection.create(tmp_path / "items", hasher, vectors=kind) as c:
+        for start in range(0, 120, 12):
+            rows = np.array([vector(n, 128) for n in range(start, start + 12)])
+            c.add(range(start, start + 12), rows)
+            c.delete([start + 1, start + 7])
+        own = c._journal
+        keys = c._view.now.directory.find([110, 3, 45, 90])
+        addresses = own._addresses.find(own.dataset("items"), np.insert(keys, 2, 10**6))
+        assert (addresses >= 0).tolist() == [True, True, False, True, True]
+        read = pages.read_vectors(own.dataset("items"), addresses[addresses >= 0])
+        assert read is not None, "Lance describes its pages in other words: see pages.FLAT"
+        assert read.dtype == kind
+        assert np.array_equal(read, np.array([vector(n, 128) for n in (110, 3, 45, 90)], kind))
+
+
+def test_narrow_vectors_are_read_by_lance(tmp_path):
+    with Collection.create(tmp_path / "items", LSH(8, batch_size=5, random_state=0)) as c:
+        c.add(range(30), np.random.default_rng(0).normal(size=(30, 5)))
+        own = c._journal
+        assert pages.read_vectors(own.dataset("items"), np.arange(3)) is None
+        query = c.get([4])[0].vector
+        assert c.search([query], 1, rescore=30).ids.tolist() == [[4]]
+
+
+def test_a_cache_holds_what_is_used_within_its_bytes():
+    rng = np.random.default_rng(0)
+    cache = RowCache(4, np.float32, n_bytes=100 * (16 + 128))
+    hot = np.arange(20)
+    rows = rng.normal(size=(1000, 4)).astype(np.float32)
+    cache.put(hot, rows[hot])
+    for start in range(20, 1000, 20):
+        new = np.arange(start, start + 20)
+        cache.put(new, rows[new])
+        kept, there = cache.take(hot)
+        assert there.all()
+        assert np.array_equal(kept, rows[hot])
+        assert len(cache) <= 100
+    every, there = cache.take(np.arange(1000))
+    assert np.array_equal(every[there], rows[there])
+    assert there.sum() == len(cache)
+    cache.put(np.arange(1000, 1200), rows[:200])  # more than there may be: the first of them
+    assert len(cache) <= 100
+
+
+def test_items_replaced_and_deleted_while_they_are_scored_are_found_at_a_newer_moment(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(journal, "TIDY_AFTER", 2)  # what is deleted is soon gone from the files
+    with Collection.create(tmp_path / "items", LSH(16, batch_size=10, random_state=0)) as c:
+        for start in range(0, 40, 10):
+            c.add(range(start, start + 10), [vector(n + 1) for n in range(start, start + 10)])
+        scorer, read, sizes = c._scorer, c._scorer._read, []
+
+        def change_first(keys):
+            if not sizes:
+                c.add([5], [vector(3)], existing="replace")
+                c.delete([6])
+                for n in range(4):
+                    c.label([n], [n])
+                    c.add([50 + n], [vector(50 + n)])
+            sizes.append(len(keys))
+            return read(keys)
+
+        scorer._read = change_first
+        found = c.search([vector(3)], 50, rescore=1)
+        assert len(sizes) > 1
+        assert sorted(found.ids[0, :43].tolist()) == sorted(c.ids)
+        best = found.ids[0, np.isclose(found.scores[0], 1)].tolist()
+        assert {2, 5} <= {*best}  # the same direction: once, and once replaced
