@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.codes import Codes
-from streamhash.kernels.hamming.items import NOT_DELETED, Items, have_keys, only, places
+from streamhash.kernels.hamming.items import NOT_DELETED, Items, have_keys, only, places, spread
 from streamhash.kernels.hamming.planes import (
     ITEMS_PER_BLOCK,
     Planes,
@@ -50,11 +50,8 @@ class Snapshot(NamedTuple):
     def where(self, mask: NDArray[np.bool_]) -> "Snapshot":
         """Leave the items where the mask (n,), in the order of their keys, is true."""
         items = self.items
-        if not items.live == items.ordered == items.size:
-            by_place = np.zeros(items.size, np.bool_)
-            by_place[self.positions()] = mask
-            mask = by_place
-        return self._replace(items=only(items, mask))
+        tidy = items.live == items.ordered == items.size
+        return self._replace(items=only(items, mask if tidy else spread(items, mask)))
 
     def at(self, positions: Integers) -> "Snapshot":
         """Leave the items at these positions."""

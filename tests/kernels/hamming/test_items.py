@@ -22,6 +22,19 @@ def test_a_bitmap_holds_what_is_allowed_and_not_deleted(n):
     assert len(twice.allowed) == -(-n // 64)
 
 
+@pytest.mark.parametrize("allowed", [1, 0.5])
+@pytest.mark.parametrize("deleted", [0, 0.3])
+@pytest.mark.parametrize("loose", [0, 0.2, 1])
+def test_a_mask_in_the_order_of_keys_finds_its_places(loose, deleted, allowed):
+    rng = np.random.default_rng(0)
+    for n in (0, 1, 700):
+        items = random_items(rng, n, 8, loose=loose, deleted=deleted, allowed=allowed)
+        mask = rng.random(items.live) < 0.5
+        expected = seen.plain_spread(items, mask)
+        np.testing.assert_array_equal(seen.spread(items, mask), expected)
+        assert expected.sum() == mask.sum()
+
+
 @pytest.mark.parametrize("keys", ["all", "others", "dense", "some", "none", "after", "gaps"])
 @pytest.mark.parametrize("loose", [0, 0.1])
 def test_keys_are_found_as_by_looking_each_up(keys, loose):

@@ -67,12 +67,51 @@ def only(items: Items, mask: Mask) -> Items:
 
 def places(items: Items) -> Integers:
     """Places of the items that are there and allowed, ascending."""
+    return np.flatnonzero(_are_there(items))
+
+
+def _are_there(items: Items) -> Mask:
+    """Tell which places hold an item that is there and allowed."""
     if len(items.allowed):
         words = items.allowed.astype("<u8", copy=False).view(np.uint8)
-        return np.flatnonzero(np.unpackbits(words, bitorder="little"))
+        return np.unpackbits(words, bitorder="little", count=items.size).view(np.bool_)
     if len(items.deleted):
-        return np.flatnonzero(items.deleted[: items.size] > items.moment)
-    return np.arange(items.size)
+        return items.deleted[: items.size] > items.moment
+    return np.ones(items.size, np.bool_)
+
+
+def spread(items: Items, mask: Mask) -> Mask:
+    """Turn a mask of the items that are there, in the order of their keys, into one by place."""
+    loose = np.arange(items.ordered, items.size)
+    loose = loose[np.argsort(items.keys[loose], kind="stable")]
+    return _spread(items.keys, items.ordered, loose, _are_there(items), np.append(mask, False))
+
+
+@kernel
+def _spread(keys: Integers, ordered: int, loose: Integers, there: Mask, mask: Mask) -> Mask:
+    """Walk along the places in the order of their keys, and along the mask, which has one more."""
+    found = np.zeros(len(there), np.bool_)
+    i = np.uint64(0)  # an index that cannot be below zero is quicker
+    place: Whole = np.int64(0)
+    for turn in range(len(loose) + 1):
+        last = turn == len(loose)
+        end = ordered if last else _first_from(keys, place, ordered, keys[loose[turn]])
+        here, are_there = found[place:end], there[place:end]
+        for j in range(len(here)):
+            here[j] = mask[i] & are_there[j]
+            i += np.uint64(are_there[j])  # no branch: nobody could foresee it
+        if not last:
+            found[loose[turn]] = mask[i] & there[loose[turn]]
+            i += np.uint64(there[loose[turn]])
+        place = end
+    return found
+
+
+def plain_spread(items: Items, mask: Mask) -> Mask:
+    """Do as ``spread``, by sorting."""
+    at, found = places(items), np.zeros(items.size, np.bool_)
+    found[at[np.argsort(items.keys[at])]] = mask
+    return found
 
 
 # -------------------------------------------------------------------------------- which have keys
