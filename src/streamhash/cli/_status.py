@@ -6,6 +6,7 @@ from typing import Any
 
 BARS = "▁▂▃▄▅▆▇█"  # no item has the bit … all have it
 BITS_A_LINE = 64
+SHOWN_FIELDS = 20
 
 Facts = dict[str, Any]
 
@@ -20,6 +21,10 @@ def status_lines(facts: Facts) -> Iterator[tuple[str, str, str]]:
     yield "", "with a label", f"{facts['labelled']:,}, of {facts['classes']} classes{each}"
     if facts["features"] is not None:
         yield "", "vectors", f"{facts['features']:,} numbers each, as {facts['vectors']}"
+    if facts["fields"]:
+        named = [f"{name} ({kind})" for name, kind in [*facts["fields"].items()][:SHOWN_FIELDS]]
+        more = len(facts["fields"]) - len(named)
+        yield "", "fields", ", ".join(named) + (f" and {more} more" if more else "")
     if facts["disk_bytes"] is not None:
         yield "", "on disk", f"{facts['disk_bytes'] / 1e6:,.1f} MB"
 

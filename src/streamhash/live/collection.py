@@ -28,6 +28,8 @@ from streamhash.errors import (
 from streamhash.hashers import METHODS
 from streamhash.labels import ItemLabel, as_numpy, check_item_labels, each_label
 from streamhash.live.arrow import Batch, Keys, code_columns
+from streamhash.live.fields import Fields
+from streamhash.live.filters import Filter
 from streamhash.live.journal import TRIES, Journal, Model
 from streamhash.live.learner import Learner, Lesson, Progress, is_fitted
 from streamhash.live.locks import ReaderLease
@@ -49,6 +51,8 @@ MOST_CLASSES = (
     10_000  # different labels, where items have several: what is learned has as many columns
 )
 METADATA_KEPT = 100_000  # items whose metadata are remembered
+METADATA_READ = 1024  # items whose metadata, of up to a megabyte each, are read at a time
+READ_BY_KEY = 5000  # items, at most: of more, all that lie between are gone through
 
 Result = TypeVar("Result")
 
@@ -126,6 +130,7 @@ class Collection:
         self._metadata: dict[int, Any] = {}
         self._reading_metadata = threading.Lock()
         self._scorer = Scorer(self._stored_vectors)
+        self._view.fields = Fields(self._view, self._metadata_read)
         journal.reload = self._load
         _open.add(self)
         try:
@@ -143,6 +148,7 @@ class Collection:
         self._refresher.forked()
         self._reading_metadata, self._metadata_journal = threading.Lock(), None
         self._scorer.forked()
+        self._view.fields.forked()
 
     @property
     def looking(self) -> threading.Lock:
@@ -366,7 +372,7 @@ class Collection:
             learner = self._taught(lesson, codes, gone=replaced)
             with journal.storing(self._learner, learner, items=1):
                 keys = journal.append_items(new.ids, new.rows, new.labels, new.metadata, codes)
-                view.append(keys, new.ids, new.labels, codes, replaced)
+                view.append(keys, new.ids, new.labels, codes, replaced, new.metadata)
             journal.delete_replaced(replaced)
         self._refresher.run_if_due()
         self._tidy()
@@ -464,6 +470,26 @@ class Collection:
         self._refresher.run_if_due()
         self._tidy()
 
+    def set_metadata(self, ids: Any, metadata: Sequence[Any]) -> None:
+        """Give items that are there other metadata, a dict or None an item; nothing is learned.
+
+        They are stored anew, as if replaced by themselves: in the order of adding they come last.
+        """
+        place, journal, view = "Collection.set_metadata", self._journal, self._view
+        with journal.changing("set_metadata"):
+            keys, names = self._find(ids, place)
+            texts = check_metadata(metadata, len(keys), place=place)
+            if len(keys) == 0:
+                return
+            batch = journal.items(keys, codes=view.now.number)
+            labels = view.now.directory.listing.label_names_of(keys)
+            learner = self._learner.renamed(keys, journal.next_keys(len(keys)))
+            with journal.storing(self._learner, learner, items=1):
+                new = journal.append_items(names, batch.vectors, labels, texts, batch.codes)
+                view.append(new, names, labels, batch.codes, keys, texts)
+            journal.delete_replaced(keys)
+        self._tidy()
+
     def _taught(self, lesson: Lesson, codes: Codes | None, gone: Keys) -> Learner | None:
         """Return the learner after a lesson, and after items are gone; None if it is the same."""
         return self._learner.taught(
@@ -475,12 +501,18 @@ class Collection:
             forget=self.forget_deleted,
         )
 
-    def delete(self, ids: Any) -> None:
-        """Delete items, and forget what was learned from them, if the method can.
+    def delete(self, ids: Any = None, *, where: Any = None) -> None:
+        """Delete items, by their ids or by a filter, and forget what was learned from them.
 
-        Those that wait to be learned are not. See ``forget_deleted`` of ``create``.
+        What was learned is forgotten if the method can. Those that wait to be learned are not. See
+        ``forget_deleted`` of ``create``.
         """
-        with self._journal.changing("delete"):
+        if (ids is None) == (where is None):
+            raise InputError("Collection.delete: pass either ids or where.")
+        lock = nullcontext() if where is None else self._view.fields.lock
+        with lock, self._journal.changing("delete"):
+            if where is not None:
+                ids = self.find(where)
             keys, names = self._find(ids, "Collection.delete")
             if len(keys) == 0:
                 return
@@ -729,7 +761,7 @@ class Collection:
             if found is not None:
                 return found
             self._follow()
-        with self._journal.lock:  # now nobody changes anything
+        with self._view.fields.lock, self._journal.lock:  # now nobody changes anything
             found = self._answer(rows, k, options)
         if found is None:
             raise ConflictError(
@@ -814,6 +846,21 @@ class Collection:
 
         return self._read(read)
 
+    def find(self, where: Any) -> list[Any]:
+        """Return the ids of the items that a filter is true of, in the order of adding."""
+        listing, keys = self._matching(where)
+        return [*listing.ids_of(keys).tolist()]
+
+    def count(self, where: Any = None) -> int:
+        """Return how many items there are, or how many a filter is true of."""
+        return len(self) if where is None else len(self._matching(where)[1])
+
+    def _matching(self, where: Any) -> tuple[Listing, Keys]:
+        """Return the keys of the items that a filter is true of, and their listing."""
+        self._follow()
+        found = self._view.fields.select(Filter.parse(where))
+        return found.moment.listing, found.keys[self._view.has(found.keys)]
+
     def list_items(
         self, offset: int, limit: int, *, newest: bool = False
     ) -> tuple[int, Keys, list[Any], list[Any]]:
@@ -860,6 +907,31 @@ class Collection:
             if len(found.keys) == len(keys) or tries_left < 3:
                 break
         return found
+
+    @contextmanager
+    def _metadata_read(self, wanted: Callable[[], Keys]) -> Iterator[Iterator[Batch]]:
+        """Give the metadata of the items whose keys a function returns while nothing changes."""
+        journal = self._journal
+
+        def take() -> tuple[ReaderLease, Iterator[Batch]]:
+            lease = journal.lease()
+            try:
+                keys = wanted()
+                if not 0 < len(keys) <= READ_BY_KEY:
+                    return lease, journal.scan(keys, "metadata", size=METADATA_READ)
+                return lease, iter([journal.items(keys, vectors=False)])
+            except BaseException:
+                lease.release()
+                raise
+
+        def batches() -> Iterator[Batch]:
+            for part in parts:
+                lease.renew()
+                yield part
+
+        lease, parts = self._read(take)
+        with lease:
+            yield batches()
 
     def scan(self, *, vectors: bool = True, size: int = 8192) -> Iterator[Batch]:
         """Go through all items, about ``size`` at a time, in the order of adding.
@@ -959,6 +1031,7 @@ class Collection:
     def status(self) -> dict[str, Any]:
         """Return how the collection does, as plain values."""
         self._follow()
+        fields = self._view.fields.types()
         with self._journal.lock:
             moment, learner, journal = self._view.now, self._learner, self._journal
             monitor = learner.monitor_
@@ -972,6 +1045,7 @@ class Collection:
                 "bits": self.n_bits,
                 "features": self.n_features,
                 "vectors": self.vector_type,
+                "fields": fields,
                 "disk_bytes": journal.disk_bytes(),
                 "version": journal.version("items"),
                 "learner": {

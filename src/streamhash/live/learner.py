@@ -517,6 +517,17 @@ class Learner(Streaming):
             twin._leave(read(some), moment.directory.listing.label_names_of(some))
         return twin
 
+    def renamed(self, keys: Keys, new: Keys) -> "Learner | None":
+        """Return a twin that knows items by new keys, None if none of them waits."""
+        waiting, order = self.waiting_keys, np.argsort(keys)
+        there = np.isin(waiting, keys)
+        if not there.any():
+            return None
+        twin = self.copy()
+        waiting[there] = new[order[np.searchsorted(keys, waiting[there], sorter=order)]]
+        twin.waiting_ = pack_keys(waiting)
+        return twin
+
     def _leave(self, X: Matrix, names: list[Any]) -> None:
         """Let rows leave; a method that can forget does so when there are enough of them."""
         known = [i for i, name in enumerate(names) if name is not None]

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple, Self
 
 from streamhash.errors import InputError
+from streamhash.live.filters import Filter
 from streamhash.parameters import Choice, Maybe, Number, Whole, check_parameters
 
 MOST_RESCORED = 1000  # candidates for each answer
@@ -19,7 +20,7 @@ RULES = {
 class SearchOptions(NamedTuple):
     """Options of a search, checked; searches of equal ones can be one."""
 
-    where: Any = None  # a filter: only items that it holds for are found
+    where: Filter | None = None  # only items that it is true of are found
     rescore: int | None = None  # so many candidates for each answer are scored exactly
     by: str = "vectors"  # what is scored
     metric: str = "cosine"  # and how
@@ -36,7 +37,9 @@ class SearchOptions(NamedTuple):
                 f"{place}: by={self.by!r} and metric={self.metric!r} say how to rescore; pass "
                 "rescore=4 with them."
             )
-        for name in ("where", "min_probability"):
+        if self.where is not None:
+            self = self._replace(where=Filter.parse(self.where, place=f"{place}: where"))
+        for name in ("min_probability",):
             if getattr(self, name) is not None:
                 raise InputError(f"{place}: {name} is not there yet; leave it out.")
         return self

@@ -13,6 +13,7 @@ item of the same id that was deleted and added again.
 """
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -29,15 +30,21 @@ from streamhash.labels import each_label
 from streamhash.live.arrow import Keys
 from streamhash.live.backends import Backend
 from streamhash.live.backends.memory import MemoryBackend
+from streamhash.live.fields import Fields, Selection
+from streamhash.live.filters import Filter
 from streamhash.live.journal import Journal, Pieces, absent
 from streamhash.live.search import SearchOptions
 from streamhash.records import SearchResult
 from streamhash.search.code_store import Snapshot
 from streamhash.search.ids import kind
 
+Note = tuple[Keys, Sequence[str | None]]
+
 NO_LABEL = -1
 SPARE_PLACES = 1024  # places of deleted items that never matter
 NO_ITEM = np.iinfo(np.int32).max  # the distance of an item that is not there
+NOTED_BYTES = 2**16  # of metadata of a change, at most: of more they are read again
+NAMED_KEYS = 10_000  # at most, that such a backend is asked to search among
 SHARED_LIMIT = 16_384  # looked at in a backend that others change, to find items that are there
 RETRIES = 5  # of a search in such a backend, before the writer has to wait for it
 
@@ -100,7 +107,7 @@ class Directory:
     """
 
     def __init__(self) -> None:
-        self.last_key = -1
+        self.last_key, self.n_deleted = -1, 0  # these are counted for ever
         self._fill(np.empty(0, np.int64), np.empty(0, np.int64), [])
 
     def _fill(self, keys: Keys, ids: NDArray[Any], labels: Sequence[Any]) -> None:
@@ -186,6 +193,7 @@ class Directory:
     def delete(self, ids: Sequence[Any]) -> None:
         """Delete items that are there."""
         places = [self._places.pop(item) for item in ids]
+        self.n_deleted += len(places)
         self.n_labelled -= int((self.listing.labels[places] != NO_LABEL).sum())
         if self.listing.size > 2 * len(self) + SPARE_PLACES:
             keys, now = self.keys, self.listing
@@ -305,6 +313,8 @@ class View:
 
     def __init__(self, journal: Journal, backend_options: dict[str, Any] | None) -> None:
         self._journal, self.options = journal, backend_options
+        self.fields: Fields  # the collection sets it
+        self.notes: deque[Note] | None = None  # metadata that fields are to follow, if they do
         self.looking = threading.Lock()
         self.now = Moment.of(0, None, None, Directory())
         self._labels_read = (0, 0)  # how often labels were folded, and how many were read since
@@ -319,6 +329,11 @@ class View:
     def __contains__(self, item: object) -> bool:
         with self.looking:
             return item in self.now.directory
+
+    def has(self, keys: Keys) -> NDArray[np.bool_]:
+        """Tell which keys are those of items that are there."""
+        with self.looking:
+            return self.now.directory.has(keys)
 
     def ids(self) -> list[Any]:
         """Return the ids of all items, in the order of adding."""
@@ -345,7 +360,10 @@ class View:
 
     def answer(self, rows: NDArray[np.float32], k: int, options: SearchOptions) -> Answer:
         """Search for rows that are checked, when a model serves."""
-        moment = self.now  # once: one model, its codes, and their ids
+        moment, where = self.now, options.where  # once: one model, its codes, and their ids
+        if where is not None and isinstance(moment.backend, MemoryBackend):
+            selection = self.fields.select(where)
+            moment = selection.moment._replace(codes=selection.codes)
         assert moment.model is not None
         if options.query == "real":
             return moment.answer_real(rows, k)
@@ -355,37 +373,72 @@ class View:
             return Answer(moment.number, codes, distances, keys, moment.listing)
         self._journal.store.refuse_forked()  # connections are the parent's, too
         for _ in range(RETRIES):
-            answer = self._answer_shared(moment, codes, k)
+            answer = self._answer_shared(moment, codes, k, where)
             if answer is not None:
                 return answer
-        with self._journal.lock:  # now nobody changes anything
-            answer = self._answer_shared(moment, codes, k)
+        with self.fields.lock, self._journal.lock:  # now nobody changes anything
+            answer = self._answer_shared(moment, codes, k, where)
         assert answer is not None
         return answer
 
-    def _answer_shared(self, moment: Moment, codes: Codes, k: int) -> Answer | None:
+    def _answer_shared(
+        self, moment: Moment, codes: Codes, k: int, where: Filter | None
+    ) -> Answer | None:
         """Search where others change what is searched, passing over what the directory lacks.
 
         None if something was passed over that may have been replaced meanwhile.
         """
+        directory, n_deleted = moment.directory, moment.directory.n_deleted
+        selection = None if where is None else self.fields.select(where)
+        some = None if selection is None else selection.keys
+        among = some if some is not None and len(some) <= NAMED_KEYS else None
+        distances, keys, few, passed = self._look(moment, codes, k, selection, among)
+        if some is not None and few.any():  # what matches lies far away: name it all, by parts
+            parts = np.array_split(some, -(-len(some) // NAMED_KEYS))
+            found = [self._look(moment, codes[few], k, selection, part) for part in parts]
+            far, near = (np.concatenate([part[i] for part in found], axis=1) for i in (0, 1))
+            first = np.lexsort((near, far))[:, :k]
+            distances[few], keys[few] = (np.take_along_axis(v, first, axis=1) for v in (far, near))
+        with self.looking:
+            there, listing = directory.has(keys), directory.listing
+            changed = self.now.directory is not directory or directory.n_deleted != n_deleted
+        passed = passed or selection is not None or bool((~there & (keys >= 0)).any())
+        return (
+            None if changed and passed else Answer(moment.number, codes, distances, keys, listing)
+        )
+
+    def _look(
+        self,
+        moment: Moment,
+        codes: Codes,
+        k: int,
+        selection: Selection | None,
+        among: Keys | None,
+    ) -> tuple[NDArray[np.int32], Keys, NDArray[np.bool_], bool]:
+        """Look for items that are there and selected, among all codes or among some keys.
+
+        Returns distances and keys; of which queries too few were found, though there may be more;
+        and whether any code was passed over.
+        """
         assert moment.backend is not None
-        before, wanted, directory = self.now, k, moment.directory
+        assert not isinstance(moment.backend, MemoryBackend)
+        wanted = k
         while True:
-            distances, keys = moment.backend.search(codes, wanted)
+            distances, keys = moment.backend.search(codes, wanted, among=among)
             with self.looking:
-                there, listing = directory.has(keys), directory.listing
-                changed = self.now is not before
-            if changed and (~there & (keys >= 0)).any():
-                return None
-            enough = (there.sum(axis=1) >= k) | (keys[:, -1] < 0)
-            if enough.all() or wanted >= SHARED_LIMIT:
+                there = moment.directory.has(keys)
+            if selection is not None:
+                there &= selection.holds(keys)
+            few = (there.sum(axis=1) < k) & (keys[:, -1] >= 0)
+            if not few.any() or wanted >= SHARED_LIMIT:
                 break
             wanted = min(4 * max(wanted, 16), SHARED_LIMIT)
+        passed = bool((~there & (keys >= 0)).any())
         first = np.argsort(~there, axis=1, kind="stable")[:, :k]  # those that are there, first
         there = np.take_along_axis(there, first, axis=1)
         distances = np.where(there, np.take_along_axis(distances, first, axis=1), NO_ITEM)
         keys = np.where(there, np.take_along_axis(keys, first, axis=1), -1)
-        return Answer(moment.number, codes, distances, keys, listing)
+        return distances, keys, few, passed
 
     # -------------------------------------------------------------------------------- following
 
@@ -444,10 +497,18 @@ class View:
     # -------------------------------------------------------------------- changes of the writer
 
     def append(
-        self, keys: Keys, ids: NDArray[Any], labels: Sequence[Any], codes: Codes | None, old: Keys
+        self,
+        keys: Keys,
+        ids: NDArray[Any],
+        labels: Sequence[Any],
+        codes: Codes | None,
+        old: Keys,
+        metadata: Sequence[str | None],
     ) -> None:
-        """Show new items, in place of those with the ``old`` keys."""
+        """Show new items, in place of those with the ``old`` keys; metadata are noted as JSON."""
         backend = self.now.backend
+        if self.notes is not None and sum(len(text or "") for text in metadata) <= NOTED_BYTES:
+            self.notes.append((keys, metadata))
         if backend is not None and codes is not None:
             backend.add(keys, codes)
         with self._without(old):

@@ -26,6 +26,7 @@ def _whole(value: Any) -> Any:
 
 Number = Annotated[int, Field(ge=0, lt=TOO_LARGE), BeforeValidator(_whole)]
 Text = Annotated[str, Field(max_length=1000)]
+Where = Annotated[str, Field(max_length=10_000)]
 Id = Number | Text
 Label = Annotated[int, Field(gt=-TOO_LARGE, lt=TOO_LARGE), BeforeValidator(_whole)] | Text
 # Reading a body has made vectors an array and metadata texts; the lists are for the description.
@@ -79,7 +80,7 @@ class SearchBody(VectorBody):
     k: K = Field(10, description="Neighbours of each query.")
     model: Number | None = Field(None, description="An older model, tried on a sample of items.")
     metadata: bool = Field(True, description="Whether to answer with metadata.")
-    where: Text | dict[str, Any] | None = Field(None, description="Only items this holds for.")
+    where: Where | dict[str, Any] | None = Field(None, description="Only items this holds for.")
     rescore: Rescore | None = Field(None, description="Candidates an answer, scored exactly.")
     by: Literal["vectors", "projections"] = Field("vectors", description="What is scored.")
     metric: Literal["cosine", "dot", "euclidean"] = Field("cosine", description="And how.")

@@ -270,12 +270,12 @@ class Table:
         return int(self._query("", "count(*)")[0])
 
     def search(
-        self, codes: Codes, k: int, *, consistent: bool = True
+        self, codes: Codes, k: int, *, among: Keys | None = None, consistent: bool = True
     ) -> tuple[NDArray[np.int32], Keys]:
         """Find the nearest: distances and keys (n, k), rows ending in NO_ITEM and -1 if few.
 
         An exact index gives exactly the nearest by (distance, key), unless a quick look will do,
-        which may miss the last changes.
+        which may miss the last changes. With ``among`` only these keys are looked at.
         """
         if k > ROWS_RETURNED:
             raise InputError(
@@ -284,29 +284,41 @@ class Table:
             )
         distances = np.full((len(codes), k), NO_ITEM, np.int32)
         keys = np.full((len(codes), k), -1, np.int64)
-        for start in range(0, len(codes), QUERIES_SENT):
+        condition = "" if among is None else f"key in {among.tolist()}"
+        for start in range(0, 0 if condition == "key in []" else len(codes), QUERIES_SENT):
             some = slice(start, start + QUERIES_SENT)
-            self._search(codes[some], distances[some], keys[some], consistent)
+            self._search(codes[some], distances[some], keys[some], condition, consistent)
         return distances, keys
 
     def _search(
-        self, codes: Codes, distances: NDArray[np.int32], keys: Keys, consistent: bool
+        self,
+        codes: Codes,
+        distances: NDArray[np.int32],
+        keys: Keys,
+        condition: str,
+        consistent: bool,
     ) -> None:
         k, exact = keys.shape[1], self._address.is_exact and consistent
         limit = min(k + max(k, 16), ROWS_RETURNED) if exact else k
         level = self._address.consistency if consistent else "Eventually"
         unsure: dict[int, list[int]] = {}  # queries by the distance at which more may tie
-        for i, (there, near) in enumerate(self._ask(codes, limit, level)):
+        for i, (there, near) in enumerate(self._ask(codes, limit, level, condition)):
             order = np.lexsort((near, there))[:k]
             n = len(order)
             distances[i, :n], keys[i, :n] = there[order], near[order]
             if exact and n and there.max() == distances[i, n - 1]:
                 unsure.setdefault(int(there.max()), []).append(i)
         for distance, queries in unsure.items():
-            self._break_ties(codes, distance, queries, distances, keys)
+            self._break_ties(codes, distance, queries, distances, keys, condition)
 
     def _break_ties(
-        self, codes: Codes, distance: int, queries: list[int], distances: NDArray[Any], keys: Keys
+        self,
+        codes: Codes,
+        distance: int,
+        queries: list[int],
+        distances: NDArray[Any],
+        keys: Keys,
+        condition: str,
     ) -> None:
         """Put the lowest keys of all at one distance at the ends of rows.
 
@@ -317,14 +329,15 @@ class Table:
         bound = max(int(keys[i][distances[i] == distance].max()) for i in queries)
         at = {"range_filter": distance, "radius": distance + 1}
         level = self._address.consistency
-        answers = self._ask(codes[queries], ROWS_RETURNED, level, f"key <= {bound}", **at)
+        up_to = f"key <= {bound}" + (f" and {condition}" if condition else "")
+        answers = self._ask(codes[queries], ROWS_RETURNED, level, up_to, **at)
         for i, (_, near) in zip(queries, answers, strict=True):
             ties = np.flatnonzero(distances[i] == distance)
             lowest = np.union1d(near, keys[i, ties])[: len(ties)]
             changed = not np.array_equal(lowest, keys[i, ties])
             keys[i, ties] = lowest
             if len(near) >= ROWS_RETURNED and (changed or len(queries) > 1):
-                self._break_ties(codes, distance, [i], distances, keys)
+                self._break_ties(codes, distance, [i], distances, keys, condition)
 
     def _ask(
         self, codes: Codes, limit: int, level: str, condition: str = "", **params: int
@@ -518,10 +531,12 @@ class MilvusBackend:
 
     # ---------------------------------------------------------------------------------- reading
 
-    def search(self, codes: Codes, k: int) -> tuple[NDArray[np.int32], Keys]:
-        """Find the nearest, after catching up."""
+    def search(
+        self, codes: Codes, k: int, *, among: Keys | None = None
+    ) -> tuple[NDArray[np.int32], Keys]:
+        """Find the nearest, of all or among some keys, after catching up."""
         self._be_up_to_date(FIRST_RETRY)
-        return self.table.search(codes, k)
+        return self.table.search(codes, k, among=among)
 
     def moment(self) -> None:
         """Nothing: what a server holds is searched as it is then."""
