@@ -12,6 +12,8 @@ from streamhash import HCOH, HMOH, LSH, SDOH, AdaptHash, InputError, MIHash
 from streamhash.classes import ClassTable
 from streamhash.labels import check_item_labels
 from streamhash.live import Collection, add_from, collection as collection_module, label_from
+from streamhash.live.learner import Learner
+from streamhash.refresh import information_gain
 
 TOPICS = ["grain", "wheat", "corn", "oil", "gold", "ship"]
 
@@ -98,6 +100,24 @@ def test_answers_are_judged_by_a_label_in_common(path):
         c.add([200], X[200:201], Y[200:201])
         assert c.status()["quality"]["answers"] == before + 1
         assert c._learner.monitor_.sum_answers_ - total == pytest.approx(shared)
+
+
+def test_the_gain_is_of_items_that_share_a_label():
+    learner = Learner(hasher(), reservoir_size=80, random_state=0)
+    learner.start(several=True)
+    sets = check_item_labels(Y, 300, place="")
+    rows, few = news(100, topics=2)
+    learner.learn(rows, check_item_labels(few, 100, place=""))
+    serving = learner.copy().hasher_
+    learner.learn(X[100:200], sets[100:200], n_items=200)
+    before = learner.copy()
+    learner.learn(X[200:300], sets[200:300], serving=serving, n_items=300)
+    names, sample = before.knowledge.classes_.labels_, before.reservoir_
+    of_sample = [{names[column] for column in np.flatnonzero(row)} for row in sample.labels]
+    same = [[not own.isdisjoint(each) for each in of_sample] for own in map(set, Y[200:300:2])]
+    wanted = information_gain(before.hasher_, serving, sample.rows, np.array(same), X[200:300:2])
+    assert wanted > 0.01
+    assert learner.gain_ == pytest.approx(wanted, abs=1e-12)
 
 
 def test_what_is_forgotten_was_never_learned(path, tmp_path):
