@@ -165,6 +165,24 @@ def test_search_by_a_click(tab, service):
     expect(tab.locator(".query h2")).to_have_text("Item 497")
 
 
+def test_one_of_several_labels_in_common_is_enough(tab, tmp_path):
+    labels = [["even" if each % 2 == 0 else "odd", "large" if each > 4 else "small"] for each in y]
+    hasher = SDOH(16, batch_size=20, random_state=0)
+    with Collection.create(tmp_path / "several", hasher) as collection:
+        collection.add(range(100), X[:100], labels[:100])
+    with serving(tmp_path / "several") as address:
+        tab.goto(f"{address}/#search?id=7")
+        expect(neighbours(tab)).to_have_count(10)
+        found = ask(f"{address}/api/search", {"ids": [7], "k": 10})["results"][0]
+        same = sum(not {*each["label"]}.isdisjoint(labels[7]) for each in found)
+        expect(tab.locator(".query")).to_contain_text(
+            f"{same} of 10 neighbours have one of its labels"
+        )
+        expect(tab.locator(".neighbours .other")).to_have_count(10 - same)
+        expect(tab.locator(".query .tag")).to_have_text("large, odd")
+        tab.expected.append("ERR_CONNECTION_REFUSED")  # the page asks on when the service has gone
+
+
 def npy(array):
     stream = io.BytesIO()
     np.save(stream, array)
