@@ -8,9 +8,20 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from streamhash import HCOH, HMOH, LSH, SDOH, AdaptHash, InputError, MIHash
+from data import need_data
+from streamhash import (
+    HCOH,
+    HMOH,
+    LSH,
+    SDOH,
+    AdaptHash,
+    InputError,
+    MIHash,
+    mean_average_precision,
+)
 from streamhash.classes import ClassTable
-from streamhash.labels import check_item_labels
+from streamhash.lab.datasets import load_data
+from streamhash.labels import check_item_labels, label_lists
 from streamhash.live import Collection, add_from, collection as collection_module, label_from
 from streamhash.live.learner import Learner
 from streamhash.refresh import information_gain
@@ -280,3 +291,26 @@ def test_what_is_exported_is_read_again(path, tmp_path, names):
                 add_from(other, tmp_path / f"news.{form}")
                 assert other.labels(range(300)) == wanted
                 assert np.array_equal([i.vector for i in other.get(range(300))], X)
+
+
+@pytest.mark.slow
+def test_news_in_order_of_time_are_found_by_their_topics(path):
+    """What the collection has learned is what the method learns of the same rows, on real data."""
+    need_data("reuters")
+    data = load_data("reuters")
+    method = SDOH(32, n_features=512, memory=1000, random_state=0)
+    X, Y, topics = data.X[:2000], data.y[:2000], label_lists(data.y[:2000])
+    with Collection.create(path, method, random_state=0) as c:
+        for start in range(0, 1500, 300):
+            c.add(range(start, start + 300), X[start : start + 300], topics[start : start + 300])
+        c.refresh()
+        items, asked = c.encode(X[:1500]), c.encode(X[1500:])
+        precision = c.status()["quality"]["precision"]
+        ids = c.search(X[1500:], 10).ids
+    plain = clone(method).partial_fit(X[:1500], ClassTable().matrix(topics[:1500]))
+    assert np.array_equal(items, plain.transform(X[:1500]))
+    found = mean_average_precision(asked, Y[1500:], items, Y[:1500])
+    near = (Y[1500:, None] & Y[ids]).any(axis=2)
+    assert found > 0.7
+    assert near.mean() > 0.7
+    assert abs(precision - near.mean()) < 0.15  # it was judged before, with fewer items
