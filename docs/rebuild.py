@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
+from calibration_tables import calibration_table, draw_calibration
 from live_tables import alarm_table, draw_drift, drift_table, million_table
 from option_tables import with_options
 from order_tables import ablation_table, draw_sorted, order_table, sorted_figure
@@ -249,6 +250,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "seconds": seconds,
     "set-aside": set_aside,
     "live-drift": drift_table,
+    "calibration": calibration_table,
     "live-million": million_table,
     "live-alarms": alarm_table,
     "sorted-stream": sorted_figure,
@@ -287,6 +289,7 @@ def draw() -> None:
     wanted += [found[name]["default"] for name in METHODS if "default" in found.get(name, {})]
     save_png(draw_curves([by_bits[32] for by_bits in wanted]), folder / "mnist-defaults.png")
     save_png(draw_drift(), folder / "live-drift.png", dpi=110)
+    save_png(draw_calibration(), folder / "calibration.png", dpi=110)
     if (along_classes := draw_sorted()) is not None:
         save_png(along_classes, folder / "sorted-stream.png", dpi=110)
     for name in FIGURES:

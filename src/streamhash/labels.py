@@ -113,6 +113,16 @@ def each_label(label: Any) -> tuple[Any, ...]:
     return label if isinstance(label, tuple) else () if label is None else (label,)
 
 
+def share_label(label: Any, others: Iterable[Any]) -> list[bool]:
+    """Tell which of some items have a label in common with an item.
+
+    >>> share_label(("grain", "wheat"), [("wheat",), "corn", None])
+    [True, False, False]
+    """
+    own = {*each_label(label)}
+    return [not own.isdisjoint(each_label(other)) for other in others]
+
+
 def label_lists(Y: NDArray[Any], names: Sequence[Any] | None = None) -> list[list[Any]]:
     """Return the labels of each row of a 0/1 matrix: the numbers of its columns, or their names.
 

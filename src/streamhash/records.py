@@ -79,6 +79,17 @@ class SearchResult(tuple[NDArray[np.int32], NDArray[Any]]):
         return self._find_labels()
 
 
+class Prediction(NamedTuple):
+    """What a vote of neighbours predicts, for each vector.
+
+    Where items have several labels, they are lists of tuples: the labels that are more likely than
+    not, and at least the likeliest, first.
+    """
+
+    labels: list[Any]  # None where no labelled item is near
+    probabilities: Any  # float64 (n,); NaN where nothing is known
+
+
 class History(NamedTuple):
     """What has happened, the oldest first."""
 

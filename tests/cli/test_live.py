@@ -190,8 +190,8 @@ def test_standard_input_says_what_was_stored_before_a_fault(digits, fresh):
 
 def test_search_prints_a_table_or_json(digits, stored):
     lines = live("search", stored, digits / "queries.jsonl", "-k", 2).split("\n")
-    assert lines[1].split() == ["query", "rank", "id", "distance", "label"]
-    assert len(lines[3].split()) == 5
+    assert lines[1].split() == ["query", "rank", "id", "distance", "probability", "label"]
+    assert len(lines[3].split()) == 6
     answers = json.loads(live("search", stored, digits / "queries.jsonl", "-k", 5, "--json"))
     assert [answer["query"] for answer in answers] == [1500, 1501, 1502]
     data = load_data("digits")
@@ -220,9 +220,32 @@ def test_search_for_an_item_leaves_it_out(stored):
     )
     refused(
         run("live", "search", stored, "--id", "none"),
-        "Collection.get: id 'none' is not in this collection; ask `id in collection` first, or "
-        "add it.",
+        "search: id 'none' is not in this collection; ask `id in collection` first, or add it.",
     )
+
+
+def test_answers_have_probabilities_and_predictions_too(digits, tmp_path):
+    live("create", tmp_path / "items", "--method", "hcoh")
+    live("add", tmp_path / "items", "digits", "--batch", 200)
+    queries = digits / "queries.jsonl"
+    lines = live("search", tmp_path / "items", queries, "-k", 2).split("\n")
+    assert lines[1].split() == ["query", "rank", "id", "distance", "probability", "label"]
+    asked = "search", tmp_path / "items", "--id", 7, "-k", 20, "--json"
+    (answer,) = json.loads(live(*asked))
+    assert len(answer["probabilities"]) == 20
+    least = sorted(answer["probabilities"])[-5]
+    (sure,) = json.loads(live(*asked, "--min-probability", least))
+    assert sure["items"] == answer["items"][: len(sure["items"])]
+    assert min(sure["probabilities"]) >= np.float32(least)
+    told = json.loads(live("predict", tmp_path / "items", queries, "--json"))
+    with Collection.open(tmp_path / "items", read_only=True) as items:
+        labels, probabilities = items.predict(load_data("digits").X[1500:1503])
+    assert [row["query"] for row in told] == [1500, 1501, 1502]
+    assert [row["label"] for row in told] == labels
+    assert [row["probability"] for row in told] == probabilities.tolist()
+    table = live("predict", tmp_path / "items", queries).split("\n")
+    assert table[1].split() == ["query", "label", "probability"]
+    assert table[3].split() == ["1500", str(labels[0]), f"{probabilities[0]:.3f}"]
 
 
 def test_get_prints_items(stored):

@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import load_digits
 from starlette.exceptions import HTTPException
 
-from streamhash import SDOH, FileError, InUseError, UnreachableError
+from streamhash import HCOH, SDOH, FileError, InUseError, UnreachableError
 from streamhash.live import Collection
 from streamhash.service import create_app
 from streamhash.service.app import _Threads
@@ -66,7 +66,7 @@ def test_searches_find_what_the_library_finds_as_json_and_raw(call, library):
     frame = pack_frame({"k": 7, "shape": [*rows.shape]}, rows)
     head, content = unpack_frame(call("/api/search", frame, **raw)[2])
     facts = {"model": 1, "sample": None, "shape": [20, 7], "code_bytes": 4}
-    assert head == {**facts, "labels": library.search(rows, 7).labels, "more": []}
+    assert head == {**facts, "labels": library.search(rows, 7).labels, "more": ["probabilities"]}
     for kind, wanted in (("uint8", codes), ("int32", distances), ("int64", ids)):
         got, content = read_array(content, kind, [*wanted.shape])
         assert np.array_equal(got, wanted)
@@ -74,6 +74,49 @@ def test_searches_find_what_the_library_finds_as_json_and_raw(call, library):
     head, content = unpack_frame(call("/api/encode", frame, **raw)[2])
     assert np.array_equal(read_array(content, "uint8", head["shape"])[0], codes)
     assert good(call("/api/encode", frame, **{"Content-Type": TYPE}))["codes"] == found["codes"]
+
+
+def test_answers_are_as_probable_as_the_library_says(tmp_path, ask_app):
+    with Collection.create(tmp_path / "items", HCOH(32, random_state=0)) as items:
+        for start in range(0, 600, 200):
+            items.add(None, X[start : start + 200], Y[start : start + 200])
+        call = calling(ask_app(create_app(items)))
+        wanted = items.search(QUERIES, 5)
+        found = good(call("/api/search", {"vectors": QUERIES.tolist(), "k": 5}))
+        said = [[hit["probability"] for hit in row] for row in found["results"]]
+        np.testing.assert_allclose(said, wanted.probabilities)
+        raw = {"Content-Type": TYPE, "Accept": TYPE}
+        rows = QUERIES.astype(np.float32)
+        frame = pack_frame({"k": 5, "shape": [*rows.shape]}, rows)
+        head, content = unpack_frame(call("/api/search", frame, **raw)[2])
+        assert head["more"] == ["probabilities"]
+        assert np.array_equal(
+            np.frombuffer(content[-4 * 100 :], np.float32).reshape(20, 5), wanted.probabilities
+        )
+        body = {"vectors": QUERIES.tolist(), "k": 5, "min_probability": 0.9}
+        sure = [len(row) for row in good(call("/api/search", body))["results"]]
+        assert sure == (wanted.probabilities >= 0.9).sum(axis=1).tolist()
+        assert sum(sure) < 100
+        alike = good(call("/api/search", {"ids": [5], "k": 5, "min_probability": 0.01}))
+        assert len(alike["results"][0]) == 5
+        told = good(call("/api/predict", {"vectors": QUERIES.tolist()}))
+        labels, probabilities = items.predict(QUERIES)
+        assert told["labels"] == labels
+        np.testing.assert_allclose(told["probabilities"], probabilities)
+        assert refused(call("/api/predict", {"vectors": [[1.0]]})) == (400, "bad_input")
+        assert refused(call("/api/search", {**body, "min_probability": 2})) == (422, "invalid")
+
+
+def test_probabilities_that_are_not_known_are_null(tmp_path, ask_app):
+    with Collection.create(tmp_path / "items", HCOH(32, random_state=0)) as items:
+        items.add(None, X[:20], Y[:20])
+        items.refresh()
+        call = calling(ask_app(create_app(items)))
+        told = good(call("/api/predict", {"vectors": QUERIES[:2].tolist(), "k": 3}))
+        assert told["probabilities"] == [None, None]
+        body = {"vectors": QUERIES[:2].tolist()}
+        assert "probability" not in good(call("/api/search", body))["results"][0][0]
+        assert refused(call("/api/search", {**body, "min_probability": 0.5})) == (409, "not_ready")
 
 
 @pytest.mark.parametrize("extra", [{"ids": [1]}, {"vectors": [[1.0]]}, {"K": 3}])

@@ -17,6 +17,8 @@ with Client({url!r}) as items:
     assert items.search(np.zeros((1, 64)), 3)[1].shape == (1, 3)
     assert items.get([0])[0].vector.shape == (64,)
     assert items.encode(np.zeros((1, 64))).shape == (1, 4)
+    labels, probabilities = items.predict(np.zeros((2, 64)), 3)
+    assert len(labels) == 2 and probabilities.shape == (2,)
     assert items.history().refreshes and items.status() and items.models()
 heavy = {{"sklearn", "scipy", "numba", "pyarrow", "lance", "fastapi", "pandas", "typer"}}
 print(heavy & {{name.partition(".")[0] for name in sys.modules}})

@@ -55,8 +55,11 @@ def print_table(
 
 
 def _cell(value: Any) -> str:
+    """Return a value as a table shows it."""
     if isinstance(value, tuple):
-        return ", ".join(map(str, value))
+        return ", ".join(map(_cell, value))
+    if isinstance(value, float):
+        return "" if value != value else f"{value:.3f}"
     return "" if value is None else str(value)
 
 

@@ -15,7 +15,7 @@ from streamhash.errors import InputError
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from streamhash.live import Collection
+    from streamhash.live import Collection, SearchResult
 
 STANDARD_INPUT = "-"
 BATCH_SIZE = 2000
@@ -293,29 +293,58 @@ def search(
     named: dict[str, Any] = {"where": where, "rescore": rescore, "by": by, "metric": metric}
     named |= {"query": query, "min_probability": min_probability}
 
-    def answer(names: Iterable[Any], vectors: Any, k: int, own: Any = None) -> None:
-        found = items.search(vectors, min(k, max(1, len(items))), **named)
+    def answer(names: Iterable[Any], found: "SearchResult") -> None:
         columns: dict[str, Any] = {"items": found.ids, "distances": found.distances}
         columns |= {"scores": found.scores, "probabilities": found.probabilities}
         for i, (name, labels) in enumerate(zip(names, found.labels, strict=True)):
             there = {what: v[i].tolist() for what, v in columns.items() if v is not None}
             there["labels"] = labels  # they end where there are no more items
-            others = [n for n, _ in enumerate(labels) if own is None or there["items"][n] != own]
-            some = others[: k if own is None else k - 1]
-            answers.append({"query": name, **{w: [v[n] for n in some] for w, v in there.items()}})
+            answers.append({"query": name, **{w: v[: len(labels)] for w, v in there.items()}})
 
     with _open(collection, read_only=True) as items:
         if item is not None:  # the item itself is left out of its answer
-            (asked,) = items.get(_ids(items, [item]))
-            answer([asked.id], asked.vector[None], k + 1, own=asked.id)
+            wanted = items.search_options(place="search", **named)
+            names = _ids(items, [item])
+            own, vectors = items.vectors_of(names)
+            others = items.answer(vectors, min(k + 1, len(items)), wanted).without(own)
+            answer(names, others.at_least(min_probability, place="search").result())
         else:
             reading = _reading(str(queries), format, id_column, vector_column, label_column)
             for piece in read_items(**reading, id_kind=items.id_kind):
-                answer(piece.ids or range(len(answers), len(answers) + piece.n), piece.vectors, k)
+                found = items.search(piece.vectors, min(k, max(1, len(items))), **named)
+                answer(piece.ids or range(len(answers), len(answers) + piece.n), found)
     headings = {"items": "id", "distances": "distance", "scores": "score"}
     headings |= {"probabilities": "probability", "labels": "label"}
     shown = [text for what, text in headings.items() if answers and what in answers[0]]
     console.print_answers(answers, shown or ("id", "distance", "label"), as_json=as_json)
+
+
+@app.command()
+def predict(
+    collection: Address,
+    queries: Annotated[str, Argument(metavar="QUERIES", help="Vectors: a file as for add, or -.")],
+    k: Annotated[int, Option("-k", help="Labelled neighbours that vote.", min=1)] = 10,
+    format: Format = None,
+    id_column: IdColumn = None,
+    vector_column: VectorColumn = None,
+    label_column: options.LabelColumn = None,
+    as_json: options.Json = False,
+) -> None:
+    """Predict the label of each query by a vote of its neighbours, with its probability."""
+    from streamhash.files import read_items
+
+    found: list[dict[str, Any]] = []
+    with _open(collection, read_only=True) as items:
+        reading = _reading(queries, format, id_column, vector_column, label_column)
+        for piece in read_items(**reading, id_kind=items.id_kind):
+            names = piece.ids or range(len(found), len(found) + piece.n)
+            for name, label, chance in zip(names, *items.predict(piece.vectors, k), strict=True):
+                found.append({"query": name, "label": label, "probability": chance})
+    if as_json:
+        console.print_json(found)
+        return
+    headings = ("query", "label", "probability")
+    console.print_table(headings, ([*row.values()] for row in found), numbers=headings[::2])
 
 
 @app.command()

@@ -28,10 +28,11 @@ from streamhash.errors import (
 from streamhash.hashers import METHODS
 from streamhash.labels import ItemLabel, as_numpy, check_item_labels, each_label
 from streamhash.live.arrow import Batch, Keys, code_columns
+from streamhash.live.calibration import NEIGHBOURS, tally
 from streamhash.live.fields import Fields
 from streamhash.live.filters import Filter
 from streamhash.live.journal import TRIES, Journal, Model
-from streamhash.live.learner import Learner, Lesson, Progress, is_fitted
+from streamhash.live.learner import LOOKED_AT, Learner, Lesson, Progress, is_fitted
 from streamhash.live.locks import ReaderLease
 from streamhash.live.refresh import Refresher
 from streamhash.live.scoring import Scorer
@@ -39,7 +40,12 @@ from streamhash.live.search import PLAIN, SearchOptions
 from streamhash.live.store import DURABILITY
 from streamhash.live.view import Answer, Listing, View
 from streamhash.parameters import Choice, Whole, check_parameters
-from streamhash.records import History as History, Item as Item, SearchResult as SearchResult
+from streamhash.records import (
+    History as History,
+    Item as Item,
+    Prediction as Prediction,
+    SearchResult as SearchResult,
+)
 from streamhash.refresh import RefreshPolicy
 from streamhash.search.ids import LARGEST_ID, check_ids, check_once, kind
 from streamhash.search.index import check_k
@@ -50,6 +56,7 @@ RETRIES = 5  # of a search whose model was replaced, and its codes dropped, befo
 MOST_CLASSES = (
     10_000  # different labels, where items have several: what is learned has as many columns
 )
+MOST_VOTES = 1000  # of a prediction
 METADATA_KEPT = 100_000  # items whose metadata are remembered
 METADATA_READ = 1024  # items whose metadata, of up to a megabyte each, are read at a time
 READ_BY_KEY = 5000  # items, at most: of more, all that lie between are gone through
@@ -725,6 +732,11 @@ class Collection:
         Among equal distances the item added first comes first. Where there are fewer than ``k``
         items, rows end in distance 2147483647 and id -1 (None among strings). What is returned
         is these two, and has more by name: see ``SearchResult``.
+
+        Parameters
+        ----------
+        min_probability : float
+            Leave out what has the query's label with a smaller probability; rows end earlier then.
         """
         options = self.search_options(
             where=where,
@@ -737,7 +749,8 @@ class Collection:
         self._serving("search")
         rows = check_vectors(X, self.n_features, "float32", place="Collection.search")
         check_k(k, len(rows), len(self), place="Collection.search")
-        return self.answer(rows, k, options).result()
+        answer = self.answer(rows, k, options)
+        return answer.at_least(min_probability, place="Collection.search").result()
 
     def search_options(self, *, place: str = "Collection.search", **options: Any) -> SearchOptions:
         """Return the options of ``search``, checked."""
@@ -772,13 +785,41 @@ class Collection:
 
     def _answer(self, rows: NDArray[np.float32], k: int, options: SearchOptions) -> Answer | None:
         """Search once; None if what was found has been deleted, or another model serves."""
+        found = self._view.answer(rows, k * (options.rescore or 1), options)
+        found = found._replace(calibration=self._learner.calibration_)
         if options.rescore is None:
-            return self._view.answer(rows, k, options)
-        found = self._view.answer(rows, k * options.rescore, options)
+            return found
         moment = self._view.now
         if moment.number != found.model or moment.model is None:
             return None
         return self._scorer.rescore(found, rows, moment.model, k, options)
+
+    def predict(self, X: Any, k: int = NEIGHBOURS) -> Prediction:
+        """Predict the label of each vector by a vote of its ``k`` nearest labelled items.
+
+        Each votes with the probability that it has the vector's label. What the vote says is made
+        into a probability by what labelled items have found before they were learned. That is
+        measured for votes of ten; those of other numbers are taken to be alike.
+        """
+        place = "Collection.predict"
+        check_parameters(place, {"k": k}, {"k": Whole(1, MOST_VOTES)})
+        self._follow()
+        self._serving("predict")
+        rows = check_vectors(X, self.n_features, "float32", place=place)
+        check_k(LOOKED_AT * k // NEIGHBOURS, len(rows), len(self), place=place)
+        answer = self.answer(rows, min(LOOKED_AT * k // NEIGHBOURS, max(len(self), 1)))
+        known, ballots = answer.probabilities, []
+        for i, labels in enumerate(answer.labels()):
+            places = [j for j, label in enumerate(labels) if label is not None][:k]
+            weights = np.ones(len(places)) if known is None else known[i, places]
+            ballots.append(tally([each_label(labels[j]) for j in places], weights))
+        votes = self._learner.calibration_.predictions(answer.model, ballots)
+        if self._learner.several_:
+            kept = [[each for i, each in enumerate(row) if not i or each[1] > 0.5] for row in votes]
+            names, chances = ([tuple(each[j] for each in row) for row in kept] for j in (0, 1))
+            return Prediction(names, chances)
+        best = [row[0] if row else (None, np.nan) for row in votes]
+        return Prediction([label for label, _ in best], np.array([p for _, p in best]))
 
     def encode(self, X: Any) -> Codes:
         """Return the codes of vectors by the model that serves."""
@@ -1069,6 +1110,7 @@ class Collection:
                     "answers": monitor.n_answers_,
                     "drifts": len(drifts),
                     "last_drift": drifts[-1] if drifts else None,
+                    "reliability": learner.calibration_.reliability(),
                 },
                 "codes": {
                     "ones": None if moment.backend is None else moment.backend.share_of_ones(),

@@ -33,17 +33,20 @@ from streamhash.learned import (
     Value,
 )
 from streamhash.live.arrow import Keys
+from streamhash.live.calibration import COMING, Calibration, Judged, judge
 from streamhash.parameters import Choice, Maybe, Number, Whole
 from streamhash.refresh import information_gain
 from streamhash.reservoir import Reservoir
+from streamhash.search import HammingIndex
 
 if TYPE_CHECKING:
     from streamhash.live.view import Moment
 
 logger = logging.getLogger(__name__)
 
-NEIGHBOURS = 10  # labelled neighbours whose labels an answer is judged by
-LOOKED_AT = 50  # neighbours that are looked at to find so many labelled ones
+LOOKED_AT = 50  # neighbours that are looked at to find ten labelled ones
+ASKING = 1000  # rows that judge a model while it is learned, at most
+ANSWERING = 4000  # rows that it has learned, and is judged by, at most
 
 CURVE = ("time", "items", "labelled", "model", "precision", "balance", "gain")
 # A new serving model: when, by what, over how many items, and the share of bits that it changed.
@@ -284,6 +287,8 @@ class Learner(Streaming):
     several_ : bool, or None while no label has come
         Whether items have several labels.
     monitor_ : Monitor
+    calibration_ : Calibration
+        How often neighbours have the query's label.
     waiting_ : array of uint8
         The keys of items that wait, packed.
     leaving_rows_, leaving_labels_ : array (n, d), list
@@ -305,6 +310,7 @@ class Learner(Streaming):
     rules = {"reservoir_size": Whole(2), "random_state": Maybe(Whole(0))}  # noqa: RUF012
     learns = Table(
         monitor_=Part(Monitor),
+        calibration_=Part(Calibration, optional=True),
         n_learned_=Count(),
         gain_=AnyOf(None, Real(nan=True)),
         missed_=Real(optional=True),
@@ -346,7 +352,9 @@ class Learner(Streaming):
         self.reservoir_ = Reservoir(self.reservoir_size, random_state=seed)
         self.several_ = several
         self.is_ready_ = is_fitted(self.hasher_)
-        self.monitor_ = Monitor()
+        self.monitor_, self.calibration_ = Monitor(), Calibration(self.hasher.n_bits)
+        if not self.is_ready_:
+            self.calibration_.begin()
         self.waiting_ = pack_keys(NO_KEYS)
         self.leaving_rows_: Matrix = np.empty((0, 0), np.float32)
         self.leaving_labels_: list[Any] = []
@@ -372,6 +380,8 @@ class Learner(Streaming):
             learner.n_clipped_, learner.n_left_out_ = 0, 0
         if not hasattr(learner, "several_"):
             learner.several_ = False if learner.is_ready_ or learner.n_waiting else None
+        if not hasattr(learner, "calibration_"):
+            learner.calibration_ = Calibration(learner.hasher.n_bits)
         return learner
 
     def copy(self) -> "Learner":
@@ -474,8 +484,9 @@ class Learner(Streaming):
         if codes is not None and known:
             own = lesson.keys[known] if lesson.are_stored else None
             names = [lesson.labels[i] for i in known]
-            precisions = _precisions(moment, codes[known], names, own)
-            twin.monitor_.answers(precisions, time=now, labelled=labelled)
+            judged = _judged(moment, codes[known], names, own)
+            twin.monitor_.answers(judged.precisions, time=now, labelled=labelled)
+            twin.calibration_.count(moment.number, judged)
         n_items = len(directory) + (0 if lesson.are_stored else len(lesson.keys))
         twin._wait(lesson.some(chosen), moment, read, n_items)
         if twin.n_learned_ > self.n_learned_ and serving is not None:
@@ -613,12 +624,16 @@ class Learner(Streaming):
         """
         twin = Learner(hasher, reservoir_size=self.reservoir_size, random_state=self.random_state)
         twin.start(several=self.several_)
-        twin.monitor_ = self.monitor_
+        twin.monitor_, twin.calibration_ = self.monitor_, snapshot(self.calibration_)
+        twin.calibration_.begin()
         listing, keys = moment.directory.listing, moment.directory.keys
         if hasher.needs_labels:
             keys = keys[listing.labels_of(keys) >= 0]
         n, n_items = 0, len(moment.directory)
         while len(keys) - n >= twin._stage:
+            if n and twin.calibration_.wants(n):
+                parts = keys[n : n + ASKING], keys[max(0, n - ANSWERING) : n]
+                twin._judge(*((read(part), listing.label_names_of(part)) for part in parts))
             stage = keys[n : n + twin._stage]
             n += twin.learn(read(stage), listing.label_names_of(stage), n_items=n_items)
             progress(n, len(keys))
@@ -651,6 +666,9 @@ class Learner(Streaming):
         before = snapshot(self.hasher_.settle()) if weighing else None
         while n < len(X) and (all_now or len(X) - n >= self._stage):
             end = min(n + self._stage, len(X))
+            if n and self.calibration_.wants(n):
+                parts = slice(n, n + ASKING), slice(max(0, n - ANSWERING), n)
+                self._judge(*((X[part], labels[part]) for part in parts))
             names = y[place[n] : place[n] + known[n:end].sum()]
             self._learn_rows(X[n:end], self._targets(names) if self.hasher_.needs_labels else None)
             n = end
@@ -689,6 +707,21 @@ class Learner(Streaming):
             else:
                 return
 
+    def _judge(self, later: tuple[Matrix, list[Any]], earlier: tuple[Matrix, list[Any]]) -> None:
+        """Let the model to come answer rows that it has not learned, by some that it has."""
+        (X, labels), (rows, theirs) = later, earlier
+        known = [i for i, label in enumerate(labels) if label is not None]
+        if not known or not is_fitted(self.hasher_):
+            return
+        model = snapshot(self.hasher_.settle())
+        index = HammingIndex(model.n_bits)
+        index.add(None, model.transform(rows))
+        codes, own = model.transform(X[known]), [labels[i] for i in known]
+        distances, places = index.search(codes, min(LOOKED_AT, len(rows)))
+        found = [[theirs[place] for place in row] for row in places.tolist()]
+        self.calibration_.begin(self.hasher_.n_samples_seen_)
+        self.calibration_.count(COMING, judge(codes, own, distances, found))
+
     def _weigh(
         self, new: OnlineHasher, serving: OnlineHasher, X: Matrix, y: NDArray[Any], n: int
     ) -> None:
@@ -707,10 +740,15 @@ class Learner(Streaming):
         self.gain_ = information_gain(new, serving, sample.rows, same, X[::step])
         self.missed_ = max(0.0, self.missed_ + n * self.gain_)
 
-    def served(self, event: dict[str, Any], flips: NDArray[np.float64] | None) -> None:
-        """Take note that this model serves now."""
+    def served(
+        self, event: dict[str, Any], flips: NDArray[np.float64] | None, older: int | None = None
+    ) -> None:
+        """Take note that this model serves now, or an older one again."""
+        if older is not None:
+            self.monitor_.reverted(event["model"], older, self.n_learned_)
         self.gain_, self.missed_ = 0.0, 0.0
         self.monitor_.refreshed(event, flips)
+        self.calibration_.serves(event["model"], older)
 
     def balance(self, serving: OnlineHasher) -> float:
         """Return the mean over bits of 1 − |2 share of ones − 1|, on the sample: 1 is best."""
@@ -746,25 +784,20 @@ def as_labels(names: list[Any]) -> NDArray[Any]:
     return np.fromiter(names, object, len(names))
 
 
-def _precisions(
+def _judged(
     moment: "Moment", codes: Codes, labels: list[Any], own: NDArray[np.int64] | None
-) -> NDArray[np.float64]:
-    """Share of each query's nearest labelled neighbours that share a label; no item, none."""
-    backend, directory = moment.backend, moment.directory
-    if backend is None or len(directory) == 0:
-        return np.empty(0)
+) -> Judged:
+    """What labelled items find now; where nobody gets an answer, none is judged."""
+    backend, directory, n = moment.backend, moment.directory, min(LOOKED_AT, len(moment.directory))
+    if backend is None or n == 0:
+        return judge(codes[:0], [], codes[:0], [])
     try:
-        keys = backend.search_soon(codes, min(LOOKED_AT, len(directory)))[1]
+        distances, keys = backend.search_soon(codes, n)
     except UnreachableError:
-        return np.empty(0)  # answers that nobody gets are not judged
-    numbers = np.full(keys.shape, -1)
+        return judge(codes[:0], [], codes[:0], [])
     there = directory.has(keys) if backend.is_shared else keys >= 0
-    numbers[there] = directory.listing.labels_of(keys[there])
     if own is not None:
-        numbers[keys == own[:, None]] = -1
-    precisions = []
-    for row, label in zip(numbers, labels, strict=True):
-        near = row[row >= 0][:NEIGHBOURS]
-        if len(near):
-            precisions.append(directory.listing.are_similar(label, near).mean())
-    return np.array(precisions)
+        there &= keys != own[:, None]
+    names = iter(directory.listing.label_names_of(keys[there]))
+    found = [[next(names) if each else None for each in row] for row in there.tolist()]
+    return judge(codes, labels, distances, found)

@@ -222,9 +222,7 @@ class Refresher:
             "gain": model.facts["gain"],
         }
         twin, older = self._learner.copy(), model.facts.get("reverted_to")
-        if older is not None:
-            twin.monitor_.reverted(model.number, older, twin.n_learned_)
-        twin.served(event, flips if model.number > 1 and rows else None)
+        twin.served(event, flips if model.number > 1 and rows else None, older)
         with journal.storing(self._learner, twin, items=1):
             journal.commit_codes(model.number, code_bytes(work.hasher.n_bits), results, schema)
             view.advance()

@@ -39,9 +39,6 @@ class SearchOptions(NamedTuple):
             )
         if self.where is not None:
             self = self._replace(where=Filter.parse(self.where, place=f"{place}: where"))
-        for name in ("min_probability",):
-            if getattr(self, name) is not None:
-                raise InputError(f"{place}: {name} is not there yet; leave it out.")
         return self
 
 

@@ -23,13 +23,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.base import OnlineHasher
+from streamhash.base import NotStartedError, OnlineHasher
 from streamhash.codes import Codes, pack
 from streamhash.errors import InputError
-from streamhash.labels import each_label
+from streamhash.labels import each_label, share_label
 from streamhash.live.arrow import Keys
 from streamhash.live.backends import Backend
 from streamhash.live.backends.memory import MemoryBackend
+from streamhash.live.calibration import Calibration
 from streamhash.live.fields import Fields, Selection
 from streamhash.live.filters import Filter
 from streamhash.live.journal import Journal, Pieces, absent
@@ -90,14 +91,8 @@ class Listing(NamedTuple):
 
     def are_similar(self, label: Any, numbers: NDArray[Any]) -> NDArray[np.bool_]:
         """Tell which of some labels, by their numbers, are equal to one, or share one with it."""
-        own, names = {*each_label(label)}, self.names
-        return np.array(
-            [
-                number != NO_LABEL and not own.isdisjoint(each_label(names[number]))
-                for number in numbers.tolist()
-            ],
-            bool,
-        )
+        names = (None if number == NO_LABEL else self.names[number] for number in numbers.tolist())
+        return np.array(share_label(label, names), bool)
 
 
 class Directory:
@@ -261,7 +256,37 @@ class Answer(NamedTuple):
     keys: Keys  # (n, k), -1 where there are no more items
     listing: Listing  # that the keys are looked up in
     scores: NDArray[np.float32] | None = None  # (n, k), NaN where there are no more items
-    probabilities: NDArray[np.float32] | None = None  # so too
+    calibration: Calibration | None = None  # that tells how probable they are
+
+    @property
+    def probabilities(self) -> NDArray[np.float32] | None:
+        """How likely each has its query's label, (n, k), NaN where there are no more items.
+
+        They follow from the distances of the codes, whatever the order; None while nothing is
+        known.
+        """
+        known = self.calibration and self.calibration.probabilities(self.model, self.distances)
+        return None if known is None else known.astype(np.float32)
+
+    def at_least(self, probability: float | None, *, place: str) -> "Answer":
+        """Leave out what is less probable."""
+        if probability is None:
+            return self
+        known = self.probabilities
+        if known is None:
+            raise NotStartedError(
+                f"{place}: min_probability={probability:g}, and nothing is known of probabilities "
+                "yet; add labelled items, which ask before they are learned, or leave it out."
+            )
+        keep = known >= probability
+        order = np.argsort(~keep, axis=1, kind="stable")  # what is kept, first
+        ends = np.arange(keep.shape[1]) >= keep.sum(axis=1)[:, None]
+        empty = self.with_each(lambda values: np.take_along_axis(values, order, axis=1))
+        scores = None if empty.scores is None else np.where(ends, np.nan, empty.scores)
+        distances = np.where(ends, NO_ITEM, empty.distances)
+        return empty._replace(
+            distances=distances, keys=np.where(ends, -1, empty.keys), scores=scores
+        )
 
     def rows(self, start: int, stop: int, k: int) -> "Answer":
         """Return the answer to some of the queries, with fewer neighbours."""
@@ -270,7 +295,7 @@ class Answer(NamedTuple):
 
     def with_each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> "Answer":
         """Change all that is told of each neighbour, arrays (n, k), in the same way."""
-        names = ("distances", "keys", "scores", "probabilities")
+        names = ("distances", "keys", "scores")
         known = [name for name in names if getattr(self, name) is not None]
         changed: dict[str, Any] = {name: change(getattr(self, name)) for name in known}
         return self._replace(**changed)

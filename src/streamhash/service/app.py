@@ -255,10 +255,10 @@ class _Service:
                 raise HTTPException(422, f"model={number}: an older model takes no other options.")
             search = self.comparison.search
             return await self.heavy.run(search, number, rows, own, k, metadata=metadata)
-        if own is None:
-            return await self.searches.search(rows, k, options, metadata=metadata)
-        found = await self.searches.search(rows, k + 1, options, metadata=metadata)
-        return found._replace(answer=found.answer.without(own))
+        wanted = k if own is None else k + 1
+        found = await self.searches.search(rows, wanted, options, metadata=metadata)
+        answer = found.answer if own is None else found.answer.without(own)
+        return found._replace(answer=answer.at_least(options.min_probability, place="search"))
 
     def encode(self, body: models.EncodeBody) -> tuple[int, NDArray[Any]]:
         """Return the number of the model that serves, and its codes."""
@@ -562,6 +562,16 @@ def _add_searches(app: FastAPI, service: _Service) -> None:
 
         few = found.answer.keys.size <= NEIGHBOURS_AT_ONCE
         return answer() if few else await service.reads.run(answer)
+
+    @app.post("/api/predict", response_model=models.Predicted, responses=errors)
+    async def predict(body: models.PredictBody) -> Response:
+        """Predict the labels of vectors by a vote of their neighbours."""
+        service.limits.check(len(body.vectors), int(body.k), what="vectors")
+
+        def write() -> bytearray:
+            return service.write(service.collection.predict(body.vectors, int(body.k))._asdict())
+
+        return Json(await service.reads.run(write))
 
     @app.post("/api/compare", response_model=models.Comparison, responses=errors)
     async def compare(body: models.CompareBody) -> Response:

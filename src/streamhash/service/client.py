@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from streamhash.codes import Codes
 from streamhash.errors import InputError, ServiceError
 from streamhash.labels import LISTS, as_numpy, check_item_labels
-from streamhash.records import History, Item, SearchResult
+from streamhash.records import History, Item, Prediction, SearchResult
 from streamhash.service.frames import TYPE, pack_frame, read_array, unpack_frame
 
 IDLE_SECONDS = 2.0  # after which a connection may have been closed by the other side
@@ -130,6 +130,14 @@ class Client:
         head, content = self._frame("/api/encode", {}, X)
         return read_array(content, "uint8", head["shape"])[0]
 
+    def predict(self, X: ArrayLike, k: int = 10) -> Prediction:
+        """Predict the label of each vector by a vote of its ``k`` nearest labelled items."""
+        answered = self._json("/api/predict", {"k": int(k)}, X)
+        labels, chances = answered["labels"], answered["probabilities"]
+        if any(isinstance(label, list) for label in labels):
+            return Prediction([*map(tuple, labels)], [tuple(_with_nan(row)) for row in chances])
+        return Prediction(labels, np.array(_with_nan(chances), float))
+
     def get(self, ids: Any) -> list[Item]:
         """Return items by their ids, in that order."""
         items = self._json("/api/items/get", {"ids": _plain(ids)})["items"]
@@ -212,6 +220,10 @@ def _framed(head: dict[str, Any], X: ArrayLike) -> bytes:
     if rows.ndim != 2:
         raise InputError(f"Client: X came with shape {rows.shape}; pass one row an item.")
     return pack_frame({**head, "shape": [*rows.shape]}, rows)
+
+
+def _with_nan(values: list[float | None]) -> list[float]:
+    return [np.nan if value is None else value for value in values]
 
 
 def _plain(values: Any) -> list[Any]:

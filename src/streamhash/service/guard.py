@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SHORTEST_TOKEN = 16  # characters
-READING_POSTS = ("/api/search", "/api/encode", "/api/compare", "/api/items/get")
+READING_POSTS = ("/api/search", "/api/encode", "/api/predict", "/api/compare", "/api/items/get")
 WITHOUT_TOKEN = ("/", "/health", "/ready", "/openapi.json", "/favicon.ico")
 WHEN_OVERLOADED = ("/health", "/metrics")  # answered even then
 PIECE = 2**16  # bytes of an answer that are sent at once

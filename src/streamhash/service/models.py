@@ -99,6 +99,13 @@ class EncodeBody(VectorBody):
     vectors: Vectors
 
 
+class PredictBody(VectorBody):
+    """Vectors whose labels are asked for."""
+
+    vectors: Vectors
+    k: K = Field(10, description="Neighbours of each that vote.")
+
+
 class AddBody(VectorBody):
     """Items to add."""
 
@@ -240,6 +247,17 @@ class Encoded(BaseModel):
 
     model: int
     codes: list[str]
+
+
+class Predicted(BaseModel):
+    """The likeliest label of each vector; lists of them where items have several."""
+
+    labels: list[int | str | list[int | str] | None] = Field(
+        description="null where no labelled item is near."
+    )
+    probabilities: list[float | list[float | None] | None] = Field(
+        description="null where nothing is known."
+    )
 
 
 class Added(BaseModel):
