@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from answer_twin import TwinItem, assert_found, find
 from fuzzing import machine_settings
 from streamhash import LSH, InputError
+from streamhash.base import NotStartedError
 from streamhash.live import Collection, journal, pages
 from streamhash.live.scoring import RowCache
 
@@ -85,6 +86,26 @@ class Machine(RuleBasedStateMachine):
         expected = [find(model, items, query, k, **twin_options(options)) for query in queries]
         for c in (self.c, self.reader):
             assert_found(c.search(queries, k, **options), expected, k)
+
+    @precondition(lambda self: self.c.model_number)
+    @rule(k=st.integers(1, 40), options=OPTIONS, least=st.floats(0, 1))
+    def search_sure(self, k, options, least):
+        queries = np.array([vector(number) for number in (0, 3, self.n + 1)])
+        for c in (self.c, self.reader):
+            found, sure = c.search(queries, k, **options), {**options, "min_probability": least}
+            if found.probabilities is None:
+                with pytest.raises(NotStartedError, match="leave it out"):
+                    c.search(queries, k, **sure)
+                continue
+            result = c.search(queries, k, **sure)
+            for i, keep in enumerate(found.probabilities >= least):
+                n = int(keep.sum())
+                assert result.ids[i].tolist() == found.ids[i, keep].tolist() + [-1] * (k - n)
+                for name in ("distances", "probabilities", "scores"):
+                    before, after = getattr(found, name), getattr(result, name)
+                    if before is not None:
+                        np.testing.assert_array_equal(after[i, :n], before[i, keep])
+                assert np.isnan(result.probabilities[i, n:]).all()
 
 
 class HalfMachine(Machine):

@@ -105,6 +105,22 @@ def test_where_nothing_is_near_less_is_right():
     np.testing.assert_allclose(said[:, 1], [0.9, 0.3], atol=0.05)
 
 
+def test_the_nearest_item_need_not_have_a_label():
+    """Which curve tells of a query is known by what searches see: all items."""
+    calibration, random = Calibration(N_BITS), np.random.default_rng(0)
+    for _ in range(10):
+        near = random.integers(0, 2, 200)
+        distances = np.c_[np.where(near, 1, 6), np.full((200, 5), 6), np.full(200, -1)]
+        right = random.random((200, 5)) < np.where(near, 0.9, 0.3)[:, None]
+        own = np.arange(200)  # far pairs have nothing in common
+        found = [[None, *row, None] for row in np.where(right, own[:, None], -1).tolist()]
+        codes = random.integers(0, 256, (200, 4), np.uint8)
+        calibration.count(1, judge(codes, own.tolist(), distances, found))
+    said = calibration.probabilities(1, np.array([[1, 6], [6, 6]]))
+    np.testing.assert_allclose(said[:, 1], [0.9, 0.3], atol=0.05)
+    assert calibration.reliability()["votes"]["error"] < 0.05
+
+
 def test_far_pairs_are_those_of_queries_with_each_other():
     calibration = Calibration(N_BITS)
     for seed in range(20):

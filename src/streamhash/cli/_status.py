@@ -38,6 +38,7 @@ def status_lines(facts: Facts) -> Iterator[tuple[str, str, str]]:
         yield "", "extreme", f"{learner['clipped']:,} values were replaced before learning{left}"
     yield "", "serving", _serving(facts["serving"])
     yield "Quality", "precision", _precision(facts["quality"])
+    yield "", "probabilities", _probabilities(facts["quality"]["reliability"])
     yield "", "drift", _drift(facts["quality"])
     yield "Refresh", "by itself", _policy(refresh["policy"])
     yield "", "worth it now?", _verdict(refresh, serves=bool(facts["serving"]["model"]))
@@ -71,6 +72,13 @@ def _precision(quality: Facts) -> str:
         return "not known yet: it is measured on labelled items as they come"
     share = f"{quality['precision']:.2f} of the neighbours found for a new item had its label"
     return f"{share} ({quality['answers']:,} asked so far, the last ones count most)"
+
+
+def _probabilities(reliability: Facts) -> str:
+    error = reliability["neighbours"]["error"]
+    if error is None:
+        return "not compared yet with what comes true"
+    return f"{error:.3f} from what came true, on average over the neighbours found for new items"
 
 
 def _drift(quality: Facts) -> str:

@@ -60,6 +60,7 @@ class Judged(NamedTuple):
 
     distances: NDArray[Any]  # (n, m) of labelled neighbours, the nearest first; then -1
     right: NDArray[np.bool_]  # (n, m)
+    nearest: NDArray[Any]  # (n, 1) distance of the nearest item, with a label or without
     found: list[list[Labels]]  # the labels of the first neighbours, which vote
     own: list[Labels]  # the labels of the queries
     codes: Codes  # of the queries
@@ -77,8 +78,10 @@ def judge(
 ) -> Judged:
     """Judge what queries have found by their labels, and by those of what they found.
 
-    Items found without a label are passed over.
+    Items found without a label are passed over; those that are not there have distance -1.
     """
+    there = np.where(distances < 0, np.iinfo(np.int32).max, distances)
+    nearest = there.min(axis=1, keepdims=True, initial=np.iinfo(np.int32).max)
     own = [each_label(label) for label in labels]
     order = np.full(distances.shape, -1)
     right = np.zeros(distances.shape, bool)
@@ -89,7 +92,7 @@ def judge(
         order[i, : len(places)] = distances[i, places]
         right[i, : len(places)] = share_label(mine, theirs)
         voting.append(theirs[:NEIGHBOURS])
-    return Judged(order, right, voting, own, codes)
+    return Judged(order, right, nearest, voting, own, codes)
 
 
 class Calibration(Streaming):
@@ -150,7 +153,7 @@ class Calibration(Streaming):
         curves = before or self._curves(model)
         if curves is None:
             return
-        said = self._looked_up(curves.pairs, judged.distances)
+        said = self._looked_up(curves.pairs, judged.distances, judged.nearest)
         ballots = [tally(*ballot) for ballot in zip(judged.found, said, strict=True)]
         if before is not None and model != COMING:
             voting = np.arange(said.shape[1]) < np.array([[len(row)] for row in judged.found])
@@ -166,7 +169,8 @@ class Calibration(Streaming):
         """Return the place of a model's counts; those of a new model begin with the last ones."""
         if model not in self.models_:
             last = None if model == COMING else self._place(model)
-            self._add(model, last, 1.0 if last is None else CARRIED / self.queries_[last])
+            share = 1.0 if last is None else CARRIED / max(self.queries_[last], 1.0)
+            self._add(model, last, share)
         return int(np.flatnonzero(self.models_ == model)[0])
 
     def _add(self, model: int, place: int | None, share: float) -> None:
@@ -201,7 +205,7 @@ class Calibration(Streaming):
             distances, right = np.c_[distances, far], np.c_[right, np.array(same)]
             weights = np.c_[weights, np.full(len(far), FAR_WEIGHT)]
         there = distances >= 0
-        rows = np.broadcast_to(self._class(distances[:, :1]), distances.shape)[there]
+        rows = np.broadcast_to(self._class(judged.nearest), distances.shape)[there]
         cells, each = rows * CELLS + self._cell(distances[there]), weights[there]
         counts = [np.bincount(cells, w, CLASSES * CELLS) for w in (each * right[there], each)]
         return np.reshape(counts, (2, CLASSES, CELLS))
@@ -243,7 +247,11 @@ class Calibration(Streaming):
         there is no item.
         """
         curves = self._curves(model)
-        return None if curves is None else self._looked_up(curves.pairs, distances)
+        if curves is None:
+            return None
+        there = np.where(distances < 0, self.n_bits, distances)
+        nearest = there.min(axis=1, keepdims=True, initial=self.n_bits)
+        return self._looked_up(curves.pairs, distances, nearest)
 
     def predictions(self, model: int, ballots: list[Ballot]) -> list[Ballot]:
         """Return the labels of votes with their probabilities, NaN while nothing is known."""
@@ -287,11 +295,12 @@ class Calibration(Streaming):
             self._known = {**self._known, place: curves}  # a new dict: twins share the old one
         return curves
 
-    def _looked_up(self, curves: Probabilities, distances: NDArray[Any]) -> Probabilities:
+    def _looked_up(
+        self, curves: Probabilities, distances: NDArray[Any], nearest: NDArray[Any]
+    ) -> Probabilities:
         there = (distances >= 0) & (distances <= self.n_bits)
-        known = np.where(there, distances, self.n_bits)
-        rows = self._class(known.min(axis=1, keepdims=True, initial=self.n_bits))
-        return np.where(there, curves[rows, self._cell(known)], np.nan)
+        cells = self._cell(np.where(there, distances, self.n_bits))
+        return np.where(there, curves[self._class(nearest), cells], np.nan)
 
     def _cell(self, distances: NDArray[Any]) -> NDArray[np.int64]:
         """The cells of distances."""
@@ -300,7 +309,7 @@ class Calibration(Streaming):
 
     def _class(self, nearest: NDArray[Any]) -> NDArray[np.int64]:
         """The classes of nearest distances: 0, 1, 2 to 3, 4 to 7 ..., in cells."""
-        return np.frexp(np.maximum(self._cell(nearest), 0))[1].astype(np.int64)
+        return np.frexp(self._cell(np.minimum(nearest, self.n_bits)))[1].astype(np.int64)
 
 
 class Curves(NamedTuple):

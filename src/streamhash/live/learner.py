@@ -800,4 +800,4 @@ def _judged(
         there &= keys != own[:, None]
     names = iter(directory.listing.label_names_of(keys[there]))
     found = [[next(names) if each else None for each in row] for row in there.tolist()]
-    return judge(codes, labels, distances, found)
+    return judge(codes, labels, np.where(there, distances, -1), found)
