@@ -282,6 +282,24 @@ HOSTILE = {
         400,
         "bad_input",
     ),
+    "a list of labels where items have one": (
+        ("POST", "/api/labels", {"ids": [1], "labels": [["a"]]}),
+        {},
+        400,
+        "bad_input",
+    ),
+    "a list in a list of labels": (
+        ("POST", "/api/labels", {"ids": [1], "labels": [["a", ["b"]]]}),
+        {},
+        422,
+        "invalid",
+    ),
+    "too many labels of an item": (
+        ("POST", "/api/labels", {"ids": [1], "labels": [["a"] * 1001]}),
+        {},
+        413,
+        "too_large",
+    ),
     "an id that is there": ((*ADD, {"ids": [1], "vectors": [ROW]}), {}, 409, "conflict"),
     "a model that never was": ((*SEARCH, {"ids": [1], "model": 99}), {}, 404, "not_found"),
     "a method that never was": (
