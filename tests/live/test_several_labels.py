@@ -186,8 +186,8 @@ def test_labels_that_a_collection_cannot_take(path, tmp_path, monkeypatch):
         with pytest.raises(InputError) as caught:
             c.add([0], X[:1], [["oil", "ship"]])
         assert str(caught.value) == (
-            "Collection.add: HCOH learns from one label an item, and y has several; pass one, or "
-            "make the collection with one of sdoh, hmoh, mihash, osh, adapthash, okh, frosh, "
+            "Collection.add: HCOH learns from one label an item, not from several; pass one, or "
+            "choose a method that does: sdoh, hmoh, mihash, osh, adapthash, okh, frosh, "
             "sketchhash, itq, pcah, lsh."
         )
         c.add([0], X[:1], ["oil"])

@@ -53,9 +53,7 @@ from streamhash.sparse import check_sparse
 from streamhash.storable import check_metadata, check_new_ids
 
 RETRIES = 5  # of a search whose model was replaced, and its codes dropped, before it was through
-MOST_CLASSES = (
-    10_000  # different labels, where items have several: what is learned has as many columns
-)
+MOST_CLASSES = 10_000  # different labels, where items have several: columns of what is learned
 MOST_VOTES = 1000  # of a prediction
 METADATA_KEPT = 100_000  # items whose metadata are remembered
 METADATA_READ = 1024  # items whose metadata, of up to a megabyte each, are read at a time
@@ -1143,8 +1141,8 @@ def _check_takes_several(hasher: OnlineHasher, place: str) -> None:
             name for name, each in METHODS.items() if each.multi_label or not each.needs_labels
         )
         raise InputError(
-            f"{place}: {type(hasher).__name__} learns from one label an item, and y has several; "
-            f"pass one, or make the collection with one of {', '.join(takers)}."
+            f"{place}: {type(hasher).__name__} learns from one label an item, not from several; "
+            f"pass one, or choose a method that does: {', '.join(takers)}."
         )
 
 
