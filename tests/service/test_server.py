@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from data import need_data
 from streamhash import Client, ServiceError
 from streamhash.live import Collection
 
@@ -206,7 +207,8 @@ def test_a_reader_sees_what_another_process_stores(url, library):
         assert call(url, "/api/items/777")[0] == 404
 
 
-def test_the_demo_gets_better_while_one_watches(start_service, tmp_path):
+def test_the_demo_gets_better_while_one_watches(start_service, tmp_path, monkeypatch):
+    monkeypatch.setenv("STREAMHASH_DATA", str(tmp_path))  # where no news are
     service = start_service("demo", "--serve", "--out", tmp_path / "digits")
     queries = {"ids": [*range(500, 600)], "k": 10}
 
@@ -229,6 +231,25 @@ def test_the_demo_gets_better_while_one_watches(start_service, tmp_path):
         time.sleep(0.5)
     code, _, errors = service.stop()
     assert (code, errors) == (0, "")
+
+
+def test_the_demo_shows_news_where_their_file_is(start_service, tmp_path):
+    need_data("reuters")
+    service = start_service("demo", "--serve", "--out", tmp_path / "news")
+    first = ask(service.url, "/api/items?limit=1")["items"][0]
+    facts = {"title": "BAHIA COCOA REVIEW", "place": "el-salvador", "time": "1987-02-26T15:01:01"}
+    assert first == {"id": 1, "label": ["cocoa"], "metadata": facts}
+    body = {"ids": [1], "where": "time >= date '1987-02-27' and 'coffee' in labels"}
+    found = ask(service.url, "/api/search", body)["results"][0]
+    assert found
+    assert all("coffee" in hit["label"] for hit in found)
+    deadline = time.monotonic() + 30
+    while ask(service.url, "/api/items?limit=1")["total"] < 540:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    code, _, errors = service.stop()
+    assert code == 0
+    assert errors.startswith("Reuters-21578: news of 1987")
 
 
 FREED = """

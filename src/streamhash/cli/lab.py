@@ -42,7 +42,10 @@ def demo(
     ] = None,
     seed: options.Seed = 0,
     serve: Annotated[
-        bool, Option("--serve", help="Serve digits that keep arriving, and a page to watch them.")
+        bool,
+        Option(
+            "--serve", help="Serve news or digits that keep arriving, and a page to watch them."
+        ),
     ] = False,
     port: Port = 8000,
 ) -> None:
@@ -51,11 +54,12 @@ def demo(
     Prints a table of the five metrics, and writes figures and a page that shows them into the
     folder. An earlier report of the demo is replaced; any other folder is left alone.
 
-    With --serve: a live collection of digits behind HTTP, most of them without a label at first;
-    labelled ones keep arriving, and within half a minute the neighbours of a digit get better.
+    With --serve: a live collection behind HTTP, which learns while labelled items keep arriving.
+    They are the news of the data set reuters, if its file is there. Else they are digits, most of
+    them without a label at first: within half a minute the neighbours of a digit get better.
     """
     if serve:
-        _serve_digits(out, seed, port)
+        _serve_demo(out, seed, port)
         return
     folder = out or Path("streamhash-demo")
     if folder.exists() and not (folder / DEMO_MARK).exists() and any(folder.iterdir()):
@@ -75,15 +79,18 @@ def demo(
     _write(lab.Report.of(rows), folder, command, optional=True)
 
 
-def _serve_digits(folder: Path | None, seed: int, port: int) -> None:
+def _serve_demo(folder: Path | None, seed: int, port: int) -> None:
     import tempfile
 
     from streamhash.service import serve
-    from streamhash.service.demo import create_digits, stream_digits
+    from streamhash.service.demo import make_demo
 
+    made = make_demo(seed)
+    if made.source is not None:
+        typer.echo(made.source, err=True)
     with tempfile.TemporaryDirectory(prefix="streamhash-") as temporary:
-        path = folder or Path(temporary) / "digits"
-        with create_digits(path, seed) as collection, stream_digits(collection, seed):
+        path = folder or Path(temporary) / "items"
+        with made.create(path) as collection, made.streaming(collection):
             serve(collection, port=port, started=say_address)
     typer.echo("Stopped.")
 

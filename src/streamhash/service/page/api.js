@@ -7,10 +7,11 @@ const PATIENCE = 60_000; // milliseconds
 
 /** An answer that is no success, in plain words. */
 export class ServiceError extends Error {
-  constructor(message, status, code = null) {
+  constructor(message, status, code = null, said = null) {
     super(message);
     this.status = status;
     this.code = code;
+    this.said = said; // by the service, in full
   }
 }
 
@@ -75,7 +76,8 @@ async function problem(answer) {
   const fallback = known ?? `The service answered with error ${answer.status}.`;
   // Refusals for want of rights or room are better said by the page itself.
   const useOwn = [403, 413, 429].includes(answer.status) || !told?.message;
-  return new ServiceError(useOwn ? fallback : sentence(told.message), answer.status, told?.code);
+  const text = useOwn ? fallback : sentence(told.message);
+  return new ServiceError(text, answer.status, told?.code, told?.message);
 }
 
 async function json(path, options) {

@@ -2,9 +2,9 @@
 
 import { api } from "./api.js";
 import { bitsOf, strip } from "./bits.js";
-import { announce, choice, el, notice, svg, waiting } from "./elements.js";
+import { announce, choice, el, level, notice, waiting } from "./elements.js";
 import { emptiness } from "./empty.js";
-import { agree, agreementOf, labelOf, thumbnail } from "./items.js";
+import { agree, agreementOf, chips, labelOf, thumbnail, titleOf } from "./items.js";
 import { counted, plain, share } from "./format.js";
 
 // As the command line names them; a test holds this list against the library's.
@@ -199,27 +199,24 @@ export function compareView(page) {
       { class: "score" },
       el("h2", {}, name),
       el("p", { class: "big" }, share(value ?? NaN)),
-      svg(
-        "svg",
-        { class: "level", viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" },
-        svg("rect", { width: value ?? 0, height: 1 }),
-      ),
+      level(value),
       el("p", { class: "quiet" }, "of the neighbours have the query's label"),
     );
   }
 
   function pairing(query, answers) {
+    const title = titleOf(query);
     return el(
       "li",
-      { class: "card" },
+      { class: title === null ? "card" : "card titled" },
       el(
         "h3",
         { class: "pairing-query" },
-        thumbnail(query),
+        title === null ? thumbnail(query) : el("span", {}, title),
         el(
           "span",
           {},
-          el("span", { class: "tag" }, labelOf(query)),
+          chips(query),
           el("span", { class: "quiet" }, `item ${plain(query.id)}`),
         ),
       ),
@@ -246,17 +243,19 @@ export function compareView(page) {
       strip(bitsOf(code, page.status.bits)),
       el(
         "ul",
-        { class: "found" },
+        { class: found.some(titleOf) ? "found titles" : "found" },
         found.map((each) => {
           const agrees = agree(query.label, each.label);
-          const told = `Item ${plain(each.id)}, ${labelOf(each)}, ${counted(each.distance, "bit")} away${agrees === false ? ", other label" : ""}`;
+          const title = titleOf(each);
+          const words = [plain(each.id), title, labelOf(each)].filter(Boolean).join(", ");
+          const told = `Item ${words}, ${counted(each.distance, "bit")} away${agrees === false ? ", other label" : ""}`;
           return el(
             "li",
             { class: agrees === false ? "other" : null },
             el(
               "a",
               { href: page.address("search", { id: each.id }), "aria-label": told, title: told },
-              thumbnail(each),
+              title === null ? thumbnail(each) : el("span", { class: "cell-title" }, title),
               el("span", { class: "found-distance" }, each.distance),
             ),
           );

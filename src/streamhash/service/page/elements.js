@@ -55,6 +55,15 @@ export function waiting(text) {
   );
 }
 
+/** A share as a bar that is filled up to it. */
+export function level(value) {
+  return svg(
+    "svg",
+    { class: "level", viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" },
+    svg("rect", { width: value ?? 0, height: 1 }),
+  );
+}
+
 /** A labelled choice; options are [value, text] or {group, options}. */
 export function choice(label, options, onchange) {
   const option = ([value, text]) => el("option", { value }, text);

@@ -11,6 +11,16 @@ export const counted = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? on
 export const share = (value) =>
   Number.isFinite(value) ? value.toFixed(3).replace(/^(-?)0\./, "$1.") : "–";
 
+/** A probability as people say it. */
+export const percent = (value) =>
+  !Number.isFinite(value)
+    ? "–"
+    : value > 0.995 && value < 1
+      ? "> 99 %"
+      : value < 0.005 && value > 0
+        ? "< 1 %"
+        : `${Math.round(value * 100)} %`;
+
 export function bytes(n) {
   const units = ["B", "kB", "MB", "GB", "TB"];
   let i = 0;

@@ -35,9 +35,24 @@ export function agreementOf(neighbours, label) {
   return `${same} of ${labelled.length} ${all}neighbours have ${its}.`;
 }
 
+/** Labels as chips; of several, those that a query does not have stand back. */
+export function chips(item, query = null) {
+  if (!Array.isArray(item.label)) return el("span", { class: "tag" }, labelOf(item));
+  return item.label.map((label) =>
+    el("span", { class: agree(label, query) === false ? "tag apart" : "tag" }, plain(label)),
+  );
+}
+
+/** The title that an item's metadata have: text to read in place of a picture. */
+export function titleOf(item) {
+  const { image, title } = item.metadata ?? {};
+  return !image && typeof title === "string" && title.trim() ? title : null;
+}
+
 /** What is known of an item besides its label, as pairs. */
-export function facts(metadata) {
-  const pairs = Object.entries(metadata ?? {}).filter(([name]) => name !== "image"); // it is shown
+export function facts(item) {
+  const shown = titleOf(item) === null ? ["image"] : ["image", "title"]; // elsewhere
+  const pairs = Object.entries(item.metadata ?? {}).filter(([name]) => !shown.includes(name));
   if (pairs.length === 0) return null;
   return el(
     "dl",
@@ -76,6 +91,7 @@ export function itemGrid({ size, cell }) {
     try {
       const { total, items } = await api.newest(skipped, size);
       shown = items;
+      list.classList.toggle("titles", shown.some(titleOf));
       list.replaceChildren(...shown.map((item) => el("li", {}, cell(item))));
       place.textContent = shown.length
         ? `${count(skipped + 1)} to ${count(skipped + shown.length)} of ${count(total)}`

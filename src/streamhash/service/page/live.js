@@ -7,6 +7,7 @@ import { choice, el, say, waiting } from "./elements.js";
 import { emptiness } from "./empty.js";
 import { poll } from "./polling.js";
 import { refreshPanel } from "./refresh.js";
+import { reliability } from "./reliability.js";
 import { ago, bytes, clock, count, counted, share } from "./format.js";
 
 const EVERY = 1500; // milliseconds
@@ -26,6 +27,7 @@ export function liveView(page) {
   const empty = el("div", {}, waiting("Asking the service"));
   const balance = el("div", { class: "panel" });
   const flips = el("div", { class: "panel" });
+  const plots = el("div", { class: "plots" });
   const tables = el("div", { class: "tables" });
   const refresh = refreshPanel(page);
   const body = el(
@@ -60,6 +62,17 @@ export function liveView(page) {
       el("details", {}, el("summary", {}, "The same as tables"), tables),
     ),
     el(
+      "section",
+      { class: "card", "aria-labelledby": "reliability-title" },
+      el("h2", { id: "reliability-title" }, "How sure answers are"),
+      el(
+        "p",
+        { class: "quiet" },
+        "What was said of answers before they were learned, and how often it came true; on the diagonal, both are the same.",
+      ),
+      plots,
+    ),
+    el(
       "div",
       { class: "beside" },
       refresh.element,
@@ -86,6 +99,7 @@ export function liveView(page) {
   );
   let polling = null;
   let last = null; // the last history
+  let drawn = ""; // what the plots show
 
   function tile(name, title) {
     tiles[name] = { big: el("span", { class: "big" }), small: el("span", { class: "quiet" }) };
@@ -138,6 +152,9 @@ export function liveView(page) {
     );
     refresh.tell(status);
     paintBits(status.codes);
+    const known = JSON.stringify(quality.reliability);
+    if (known !== drawn) paintReliability(quality.reliability); // else an open table would close
+    drawn = known;
   }
 
   function paintHistory() {
@@ -181,8 +198,14 @@ export function liveView(page) {
     }
   }
 
+  function paintReliability(known) {
+    const open = [...plots.querySelectorAll("details")].map((each) => each.open);
+    plots.replaceChildren(...reliability(known));
+    plots.querySelectorAll("details").forEach((each, i) => (each.open = open[i]));
+  }
+
   function paintTables() {
-    if (!element.querySelector("details").open) return;
+    if (!tables.closest("details").open) return;
     const { refreshes, drifts, series } = last;
     const gain = (value) => (Number.isFinite(value) ? value.toFixed(3) : "–");
     tables.replaceChildren(
@@ -217,7 +240,7 @@ export function liveView(page) {
       ),
     );
   }
-  element.querySelector("details").addEventListener("toggle", paintHistory);
+  tables.closest("details").addEventListener("toggle", paintHistory);
 
   return {
     element,

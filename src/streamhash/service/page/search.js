@@ -2,13 +2,16 @@
 
 import { api } from "./api.js";
 import { bitsOf, strip } from "./bits.js";
-import { announce, choice, el, notice, waiting } from "./elements.js";
+import { announce, choice, el, level, notice, waiting } from "./elements.js";
 import { emptiness } from "./empty.js";
-import { agree, agreementOf, facts, itemGrid, labelOf, thumbnail } from "./items.js";
+import { filterLine, filterProblem } from "./filter.js";
+import { agree, agreementOf, chips, facts, itemGrid, labelOf, thumbnail, titleOf } from "./items.js";
+import { SCORINGS } from "./scoring.js";
 import { FileError, readVectors } from "./vectors.js";
-import { counted, plain } from "./format.js";
+import { counted, percent, plain } from "./format.js";
 
 const SHOWN = 24; // items in the grid
+const USUAL = { k: 10, model: "", scoring: "code", where: "" }; // left out of addresses
 
 export function searchView(page) {
   const results = el("section", { class: "results", "aria-label": "Results" });
@@ -16,10 +19,17 @@ export function searchView(page) {
   const k = choice(
     "Neighbours",
     [5, 10, 20, 50].map((n) => [n, n]),
-    () => again(),
+    () => go(),
   );
-  k.select.value = 10;
-  const model = choice("Model", [["", "the one that serves"]], () => again());
+  k.select.value = USUAL.k;
+  const model = choice("Model", [["", "the one that serves"]], () => go());
+  const [byCode, byReal, ...rescored] = SCORINGS.map(({ name, text }) => [name, text]);
+  const scoring = choice(
+    "Scored by",
+    [byCode, byReal, { group: "the nearest by codes, then by", options: rescored }],
+    () => go(),
+  );
+  const filter = filterLine(() => go());
   const fileInput = el("input", {
     type: "file",
     accept: ".npy,.json,.csv,.tsv,.txt",
@@ -45,6 +55,8 @@ export function searchView(page) {
         "Choose an item or drop a vector: its nearest neighbours are those whose codes differ in the fewest bits.",
       ),
       el("div", { class: "row controls" }, k.element, model.element),
+      scoring.element,
+      filter.element,
       el(
         "label",
         { class: "drop" },
@@ -66,6 +78,7 @@ export function searchView(page) {
   const drop = element.querySelector(".drop");
   let query = null; // {id} or {rows, row, name}
   let running = null; // what stops the search under way
+  let answered = null; // how the last search was to go
   let known = { items: -1, model: -1 };
 
   for (const [name, on] of [
@@ -81,17 +94,52 @@ export function searchView(page) {
     });
   }
 
+  /** How the search is to go, as the controls say: all that is not as usual. */
+  function state() {
+    const all = {
+      k: Number(k.select.value),
+      model: model.select.value,
+      scoring: scoring.select.value,
+      where: filter.value,
+    };
+    return Object.fromEntries(Object.entries(all).filter(([name, value]) => value !== USUAL[name]));
+  }
+
+  /** Set the controls to what an address says. */
+  function set(parameters) {
+    for (const [name, { select }] of Object.entries({ k, model, scoring })) {
+      const wanted = String(parameters[name] ?? USUAL[name]);
+      // A model may be asked for before the list of them has come.
+      if (name === "model" && /^\d+$/.test(wanted) && select.querySelector(`[value="${wanted}"]`) === null)
+        select.append(el("option", { value: wanted }, wanted));
+      select.value = wanted;
+      if (select.selectedIndex < 0) select.value = USUAL[name];
+    }
+    filter.value = typeof parameters.where === "string" ? parameters.where.trim() : "";
+    scoring.select.disabled = filter.disabled = model.select.value !== "";
+  }
+
+  const addressOf = (id) => page.address("search", { ...(id !== undefined && { id }), ...state() });
+
+  /** Search as the controls say, and have the address say it too. */
+  function go() {
+    if (JSON.stringify(state()) === answered) again();
+    else page.go("search", { ...(query?.id !== undefined && { id: query.id }), ...state() });
+  }
+
   function itemButton(item) {
-    const current = query?.id === item.id;
+    const title = titleOf(item);
+    const told = [plain(item.id), title, labelOf(item)].filter(Boolean).join(", ");
     return el(
       "a",
       {
         class: "cell",
-        href: page.address("search", { id: item.id }),
-        "aria-current": current ? "true" : null,
-        "aria-label": `Search with item ${plain(item.id)}, ${labelOf(item)}`,
+        href: addressOf(item.id),
+        "data-id": JSON.stringify(item.id),
+        "aria-current": query?.id === item.id ? "true" : null,
+        "aria-label": `Search with item ${told}`,
       },
-      thumbnail(item),
+      title === null ? thumbnail(item) : el("span", { class: "cell-title" }, title),
       el("span", { class: "cell-word" }, labelOf(item)),
     );
   }
@@ -104,7 +152,7 @@ export function searchView(page) {
     const numbers = typeof grid.items[0]?.id === "number";
     if (numbers && !/^\d+$/.test(text)) {
       fail("There is no such item.", "The ids of this collection are whole numbers.");
-    } else page.go("search", { id: numbers ? Number(text) : text });
+    } else page.go("search", { id: numbers ? Number(text) : text, ...state() });
   }
 
   async function take(file) {
@@ -113,8 +161,8 @@ export function searchView(page) {
     try {
       const rows = await readVectors(file, page.status?.features ?? null);
       query = { rows, row: 0, name: file.name };
-      if (location.hash !== "#search") history.replaceState(null, "", "#search");
-      markCurrent();
+      history.replaceState(null, "", addressOf());
+      markGrid();
       run();
     } catch (error) {
       if (!(error instanceof FileError)) throw error;
@@ -128,12 +176,12 @@ export function searchView(page) {
     results.replaceChildren(notice("problem", title, text, retry));
   }
 
-  function markCurrent() {
+  /** Have the grid lead on with the same filter and scoring, and mark the item that is asked with. */
+  function markGrid() {
     for (const link of grid.element.querySelectorAll(".cell")) {
-      const current =
-        query?.id !== undefined &&
-        link.getAttribute("href") === page.address("search", { id: query.id });
-      if (current) link.setAttribute("aria-current", "true");
+      const id = JSON.parse(link.dataset.id);
+      link.setAttribute("href", addressOf(id));
+      if (id === query?.id) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");
     }
   }
@@ -143,25 +191,38 @@ export function searchView(page) {
     running = new AbortController();
     const { signal } = running;
     const asked = query;
+    const how = SCORINGS.find(({ name }) => name === scoring.select.value);
+    const isOlder = model.select.value !== ""; // tried on a sample, by codes alone
+    const where = filter.value;
+    answered = JSON.stringify(state());
+    filter.tell("");
     const timer = setTimeout(() => results.replaceChildren(waiting("Searching")), 200);
     try {
       const byItem = asked.id !== undefined;
       const body = {
         k: Number(k.select.value),
-        model: model.select.value ? Number(model.select.value) : null,
+        ...(isOlder
+          ? { model: Number(model.select.value) }
+          : { ...how.body, ...(where && { where }) }),
+        ...(byItem ? { ids: [asked.id] } : { vectors: [asked.rows[asked.row]] }),
       };
       const [item, answer] = await Promise.all([
         byItem ? api.item(asked.id, { signal }) : null,
-        api.search(
-          { ...body, ...(byItem ? { ids: [asked.id] } : { vectors: [asked.rows[asked.row]] }) },
-          { signal },
-        ),
+        api.search(body, { signal }),
       ]);
       const neighbours = await withCodes(answer, signal);
       clearTimeout(timer);
-      show(asked, item, answer, neighbours);
+      show({ ...asked, how: isOlder ? SCORINGS[0] : how, where: body.where }, item, answer, neighbours);
     } catch (error) {
-      if (!signal.aborted) fail("The search did not work.", error.message, again);
+      if (signal.aborted) return;
+      const problem = filterProblem(error);
+      if (problem === null) fail("The search did not work.", error.message, again);
+      else {
+        filter.tell(problem);
+        results.replaceChildren(
+          notice("empty", "Nothing was searched.", "Change the filter, or clear it to search all items."),
+        );
+      }
     } finally {
       clearTimeout(timer);
     }
@@ -191,6 +252,7 @@ export function searchView(page) {
     const bits = bitsOf(answer.codes[0], n);
     const label = item?.label ?? null;
     const agreement = label === null ? null : agreementOf(neighbours, label);
+    const title = item && titleOf(item);
     announce(
       `${counted(neighbours.length, "neighbour")} found by model ${answer.model}. ${agreement ?? ""}`,
     );
@@ -198,20 +260,18 @@ export function searchView(page) {
       el(
         "div",
         { class: "query" },
-        item ? thumbnail(item) : null,
+        item && title === null ? thumbnail(item) : null,
         el(
           "div",
           { class: "query-text" },
-          el("h2", {}, item ? `Item ${plain(item.id)}` : asked.name),
+          el("h2", {}, item ? (title ?? `Item ${plain(item.id)}`) : asked.name),
           el(
             "p",
-            {},
-            item
-              ? el("span", { class: "tag" }, labelOf(item))
-              : `Row ${asked.row + 1} of ${asked.rows.length}`,
+            { class: "chips" },
+            item ? chips(item) : `Row ${asked.row + 1} of ${asked.rows.length}`,
             agreement ? ` ${agreement}` : null,
           ),
-          item ? facts(item.metadata) : null,
+          item ? facts(item) : null,
           asked.rows?.length > 1 ? rowButtons(asked) : null,
         ),
         el(
@@ -223,15 +283,21 @@ export function searchView(page) {
       ),
       el("h2", { class: "results-title" }, `Nearest by model ${answer.model}`),
       neighbours.length
-        ? el("p", { class: "quiet" }, explanation(answer, neighbours))
-        : notice("empty", "There is nothing to find yet.", "Add items, and they show up here."),
+        ? el("p", { class: "quiet" }, explanation(asked, answer, neighbours))
+        : nothingFound(asked.where),
       el(
         "ol",
         { class: "neighbours" },
-        neighbours.map((each) => neighbour(each, label, bits)),
+        neighbours.map((each) => neighbour(each, label, bits, asked.how)),
       ),
     );
     if (matchMedia("(max-width: 55rem)").matches) results.scrollIntoView({ block: "start" });
+  }
+
+  function nothingFound(where) {
+    if (where)
+      return notice("empty", "No item matches the filter.", "Change it, or clear it to search all items.");
+    return notice("empty", "There is nothing to find yet.", "Add items, and they show up here.");
   }
 
   function rowButtons(asked) {
@@ -260,47 +326,73 @@ export function searchView(page) {
     );
   }
 
-  function explanation(answer, neighbours) {
+  function explanation({ how, where }, answer, neighbours) {
     if (answer.sample !== null)
-      return `Tried on a sample of ${counted(answer.sample, "item")}. Codes are stored of the model that serves, so those of the neighbours are not shown.`;
-    return neighbours.some(({ code }) => code)
-      ? "Bits that differ from the query stand out."
-      : "The model changed while this was found. Search again to see the codes.";
+      return `Tried on a sample of ${counted(answer.sample, "item")}, by codes and without a filter. Codes are stored of the model that serves, so those of the neighbours are not shown.`;
+    return [
+      where ? [el("span", {}, "Only items where "), el("code", {}, where), ". "] : null,
+      how.told ? `${how.told} ` : null,
+      neighbours.some(({ code }) => code)
+        ? "Bits that differ from the query stand out."
+        : "The model changed while this was found. Search again to see the codes.",
+      neighbours.some(({ probability }) => Number.isFinite(probability))
+        ? " The percentage tells how likely a neighbour has the query's label."
+        : null,
+    ];
   }
 
-  function neighbour(each, label, bits) {
+  function neighbour(each, label, bits, how) {
     const differs = agree(label, each.label) === false;
-    return el(
-      "li",
-      { class: differs ? "other" : null },
+    const title = titleOf(each);
+    const told = [plain(each.id), title].filter(Boolean).join(", ");
+    const link = (content) =>
       el(
         "a",
-        {
-          class: "neighbour-link",
-          href: page.address("search", { id: each.id }),
-          "aria-label": `Search with item ${plain(each.id)}`,
-        },
-        thumbnail(each),
-      ),
+        { class: "neighbour-link", href: addressOf(each.id), "aria-label": `Search with item ${told}` },
+        content,
+      );
+    return el(
+      "li",
+      { class: [differs ? "other" : "", title === null ? "" : "titled"].join(" ").trim() || null },
+      title === null ? link(thumbnail(each)) : null,
       el(
         "div",
         { class: "neighbour-text" },
+        title === null ? null : link(title),
         el(
           "p",
-          {},
-          el("span", { class: "tag" }, labelOf(each)),
+          { class: "chips" },
+          chips(each, label),
           differs ? el("span", { class: "unlike" }, "other label") : null,
           el("span", { class: "quiet" }, ` item ${plain(each.id)}`),
         ),
-        facts(each.metadata),
+        facts(each),
       ),
+      measures(each, how),
+      each.code ? strip(bitsOf(each.code, bits.length), bits) : null,
+    );
+  }
+
+  /** What a neighbour was put in order by, the bits that differ, and its probability. */
+  function measures({ score, distance, probability }, { unit, format }) {
+    return el(
+      "div",
+      { class: "measures" },
+      unit ? el("p", { class: "score" }, el("b", {}, format(score)), ` ${unit}`) : null,
       el(
         "p",
         { class: "distance" },
-        el("b", {}, each.distance),
-        el("span", {}, each.distance === 1 ? " bit" : " bits"),
+        el("b", {}, distance),
+        el("span", {}, distance === 1 ? " bit" : " bits"),
       ),
-      each.code ? strip(bitsOf(each.code, bits.length), bits) : null,
+      Number.isFinite(probability)
+        ? el(
+            "p",
+            { class: "probability", title: "How likely it has the query's label" },
+            level(probability),
+            percent(probability),
+          )
+        : null,
     );
   }
 
@@ -332,13 +424,15 @@ export function searchView(page) {
   return {
     element,
     show(parameters, moved) {
+      const isBack = moved && Object.keys(parameters).length === 0; // all is as it was
       const isOther = parameters.id !== undefined && parameters.id !== query?.id;
-      if (isOther) {
-        query = { id: parameters.id };
-        markCurrent();
-      }
+      if (!isBack) set(parameters);
+      else if (query?.id !== undefined || Object.keys(state()).length)
+        history.replaceState(null, "", addressOf(query?.id));
+      if (isOther) query = { id: parameters.id };
+      markGrid();
       if (query === null) introduce(page.status);
-      else if (isOther || moved) run(); // who comes back sees what is there by now
+      else if (isOther || moved || JSON.stringify(state()) !== answered) run(); // who comes back sees what is there by now
       if (page.status) this.told(page.status);
     },
     hide() {
@@ -354,6 +448,7 @@ export function searchView(page) {
       if (query === null && (isNew || (status.serving.model === 0 && status.items !== known.items)))
         introduce(status);
       if (isNew && status.serving.model) loadModels().catch(() => {}); // asked again with the next model
+      filter.learn(status.fields ?? {});
       known = { items: status.items, model: status.serving.model };
     },
   };
