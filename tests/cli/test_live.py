@@ -209,6 +209,23 @@ def test_search_prints_a_table_or_json(digits, stored):
     assert [answer["query"] for answer in rows] == [0, 1, 2]
 
 
+def test_search_and_export_with_a_filter(digits, stored, tmp_path):
+    search = ("search", stored, digits / "queries.jsonl", "-k", 5, "--json")
+    answers = json.loads(live(*search, "--where", "id < 100 AND NOT label IN (1, 2)"))
+    for answer in answers:
+        assert len(answer["items"]) == 5
+        assert max(answer["items"]) < 100
+        assert not {1, 2} & {*answer["labels"]}
+    assert [a["items"] for a in json.loads(live(*search, "--where", "id < 0"))] == [[], [], []]
+    live("export", stored, "--to", tmp_path / "some.npz", "--where", "id < 10")
+    assert np.load(tmp_path / "some.npz")["ids"].tolist() == [*range(10)]
+    refused(
+        run("live", *search, "--where", "id <"),
+        "Collection.search: where: at character 5, near 'id <': the end is no value; write a "
+        "number, 'text', true, false or date '2026-01-31'.",
+    )
+
+
 def test_search_for_an_item_leaves_it_out(stored):
     (answer,) = json.loads(live("search", stored, "--id", 7, "-k", 3, "--json"))
     assert answer["query"] == 7

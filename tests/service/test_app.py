@@ -133,6 +133,44 @@ def test_vectors_of_no_use_are_refused(call, path, vectors):
     assert refused(call(path, {"vectors": vectors})) == (400, "bad_input")
 
 
+def test_filters_as_text_and_as_json(call, library):
+    for where in (
+        "id < 100 AND label != 3",
+        {
+            "and": [
+                {"field": "id", "op": "<", "value": 100},
+                {"not": {"field": "label", "op": "=", "value": 3}},
+            ]
+        },
+    ):
+        found = good(call("/api/search", {"vectors": QUERIES.tolist(), "k": 7, "where": where}))
+        ids = library.search(QUERIES, 7, where=where).ids.tolist()
+        assert [[hit["id"] for hit in row] for row in found["results"]] == ids
+        assert max(map(max, ids)) < 100
+    nothing = good(call("/api/search", {"vectors": QUERIES[:2].tolist(), "where": "id < 0"}))
+    assert nothing["results"] == [[], []]
+    assert "fields" in good(call("/api/status"))
+
+
+@pytest.mark.parametrize(
+    ("where", "problem", "status"),
+    [
+        ("id <", "search: where: at character 5", 400),
+        ("other = 1", "where: no item has the field other; Fields are id, label, labels", 400),
+        ({"field": "id"}, "it is none of the forms there are", 400),
+        ("(" * 9_999, "more than 50 parentheses are open", 400),
+        ("x" * 10_001, "", 422),
+        (3, "", 422),
+        (["id < 3"], "", 422),
+    ],
+    ids=["text", "field", "json", "deep", "long", "number", "list"],
+)
+def test_wrong_filters_are_refused(call, where, problem, status):
+    body = {"vectors": QUERIES[:1].tolist(), "where": where}
+    got, _, content = call("/api/search", body)
+    assert (got, problem in json.loads(content)["error"]["message"]) == (status, True), content
+
+
 def test_a_search_by_ids_leaves_the_item_itself_out(call, library):
     found = good(call("/api/search", {"ids": [5, 7], "k": 20, "metadata": False}))
     assert all(len(row) == 20 for row in found["results"])

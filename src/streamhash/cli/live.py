@@ -32,6 +32,7 @@ IdColumn = Annotated[str | None, Option(metavar="NAME", help="Column of the ids 
 VectorColumn = Annotated[
     str | None, Option(metavar="NAME", help="Column of lists (default: vector, or all others).")
 ]
+Where = Annotated[str | None, Option(metavar="FILTER", help='Only such items: "price < 10".')]
 Separator = Annotated[
     str | None,
     Option(
@@ -262,9 +263,7 @@ def search(
     id_column: IdColumn = None,
     vector_column: VectorColumn = None,
     label_column: options.LabelColumn = None,
-    where: Annotated[
-        str | None, Option(metavar="FILTER", help='Only such items: "price < 10".')
-    ] = None,
+    where: Where = None,
     rescore: Annotated[
         int | None, Option(metavar="N", help="Score N candidates an answer exactly.")
     ] = None,
@@ -554,6 +553,7 @@ def export(
     vectors: Annotated[
         bool, Option("--vectors", help="Write the vectors as well (not to .faiss).")
     ] = False,
+    where: Where = None,
 ) -> None:
     """Write all items to a file for other programs.
 
@@ -562,7 +562,7 @@ def export(
     from streamhash.live.export import NAMES
 
     with _open(collection, read_only=True) as items:
-        n = items.export(to, vectors=vectors)
+        n = items.export(to, vectors=vectors, where=where)
         is_named = Path(to).suffix.lower() == ".faiss" and items.id_kind == "strings"
     beside = f" Their ids are in {to}{NAMES}." if is_named else ""
     typer.echo(f"{n:,} items are in {to}.{beside}")

@@ -106,15 +106,22 @@ def to_json(value: Any) -> str | None:
 
 
 def from_json(texts: Sequence[str | None]) -> list[Any]:
-    """Undo ``to_json``; of equal texts only one is read."""
+    """Undo ``to_json``; of equal texts only one is read, and all different ones at once."""
+    different = [*dict.fromkeys(text for text in texts if text is not None)]
+    try:
+        values = json.loads(f"[{','.join(different)}]")
+    except RecursionError:
+        values = [_shallow(text) for text in different]
     known: dict[str | None, Any] = {None: None}
-    for text in texts:
-        if text not in known:
-            try:
-                known[text] = json.loads(text)  # type: ignore[arg-type]
-            except RecursionError:  # version 0.1.0 took metadata of nearly a thousand levels
-                known[text] = None
+    known.update(zip(different, values, strict=True))
     return [known[text] for text in texts]
+
+
+def _shallow(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:  # version 0.1.0 took metadata of nearly a thousand levels
+        return None
 
 
 def labels_from_json(texts: Sequence[str | None]) -> list[Any]:

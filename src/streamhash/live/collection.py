@@ -972,39 +972,45 @@ class Collection:
         with lease:
             yield batches()
 
-    def scan(self, *, vectors: bool = True, size: int = 8192) -> Iterator[Batch]:
-        """Go through all items, about ``size`` at a time, in the order of adding.
+    def scan(self, *, vectors: bool = True, size: int = 8192, where: Any = None) -> Iterator[Batch]:
+        """Go through all items, or those a filter is true of, about ``size`` at a time, in order.
 
         It sees the moment of its first batch, and no change after it. The writer keeps what it has
         still to read, as long as the next batch is asked for within ten minutes.
         """
         check_parameters("Collection.scan", {"size": size}, {"size": Whole(1, 2**31)})
         self._follow()
-        return self._scan(vectors, size)
+        return self._scan(vectors, size, None if where is None else Filter.parse(where))
 
-    def _scan(self, vectors: bool, size: int) -> Iterator[Batch]:
-        with self.contents(vectors=vectors, size=size) as contents:
+    def _scan(self, vectors: bool, size: int, where: Filter | None) -> Iterator[Batch]:
+        with self.contents(vectors=vectors, size=size, where=where) as contents:
             yield from contents.batches
 
     @contextmanager
-    def contents(self, *, vectors: bool, size: int = 8192) -> Iterator[Contents]:
-        """Give all items as they are at this moment, for the length of the block."""
+    def contents(self, *, vectors: bool, size: int = 8192, where: Any = None) -> Iterator[Contents]:
+        """Give all items, or those a filter is true of, as they are now, for the block's length."""
+        condition = None if where is None else Filter.parse(where)
 
         def take() -> tuple[ReaderLease, Contents]:
             lease = self._journal.lease()
             try:
-                return lease, self._contents(lease, vectors, size)
+                return lease, self._contents(lease, vectors, size, condition)
             except BaseException:
                 lease.release()
                 raise
 
-        lease, contents = self._read(take)
+        with nullcontext() if condition is None else self._view.fields.lock:
+            lease, contents = self._read(take)
         with lease:
             yield contents
 
-    def _contents(self, lease: ReaderLease, vectors: bool, size: int) -> Contents:
+    def _contents(
+        self, lease: ReaderLease, vectors: bool, size: int, where: Filter | None
+    ) -> Contents:
         journal, moment = self._journal, self._view.now
         keys, listing = moment.directory.keys, moment.listing
+        if where is not None:
+            keys = keys[self._view.fields.select(where).holds(keys)]
         labels, names = listing.labels_of(keys), [*listing.names, None]
         columns = ["id", "metadata", *["vector"][:vectors], *code_columns(moment.number)]
         parts = journal.scan(keys, *columns, size=size)
@@ -1032,8 +1038,8 @@ class Collection:
             batches(),
         )
 
-    def export(self, path: str | PathLike[str], *, vectors: bool = False) -> int:
-        """Write all items to a file for other programs; return how many.
+    def export(self, path: str | PathLike[str], *, vectors: bool = False, where: Any = None) -> int:
+        """Write all items, or those a filter is true of, to a file for other programs; count them.
 
         The ending of ``path`` says what is written:
 
@@ -1047,7 +1053,7 @@ class Collection:
         """
         from streamhash.live.export import export
 
-        return export(self, path, vectors=vectors)
+        return export(self, path, vectors=vectors, where=where)
 
     def models(self) -> list[tuple[int, dict[str, Any]]]:
         """Return the number and the facts of every model that serves or has served."""

@@ -25,8 +25,13 @@ if TYPE_CHECKING:
 NAMES = ".ids.json"  # what the file with the ids of a faiss index ends in, where they are strings
 
 
-def export(collection: "Collection", path: str | PathLike[str], *, vectors: bool) -> int:
-    """Write the items to ``path``, in the form that its ending says; return how many."""
+def export(
+    collection: "Collection", path: str | PathLike[str], *, vectors: bool, where: Any = None
+) -> int:
+    """Write the items, or those a filter is true of, in the form that the ending of ``path`` says.
+
+    Returns how many.
+    """
     place, to_milvus = Path(path), str(path).startswith("milvus://")
     write = _WRITERS.get(place.suffix.lower())
     if write is None and not to_milvus:
@@ -41,8 +46,8 @@ def export(collection: "Collection", path: str | PathLike[str], *, vectors: bool
         )
     collection.model()  # without one there are no codes, and it says what to do
     if to_milvus or write is None:
-        return export_to_milvus(collection, str(path))
-    with collection.contents(vectors=vectors) as contents:
+        return export_to_milvus(collection, str(path), where=where)
+    with collection.contents(vectors=vectors, where=where) as contents:
         return write(contents, place, vectors)
 
 
@@ -121,7 +126,11 @@ def _write_faiss(contents: "Contents", path: Path, _vectors: bool) -> int:
 
 
 def export_to_milvus(
-    collection: "Collection", address: str, options: dict[str, Any] | None = None
+    collection: "Collection",
+    address: str,
+    options: dict[str, Any] | None = None,
+    *,
+    where: Any = None,
 ) -> int:
     """Copy the codes of the model that serves to ``milvus://host:port/name``; return how many.
 
@@ -133,7 +142,7 @@ def export_to_milvus(
     n = 0
     server = Server(address, options, place="Collection.export")
     server.refuse_taken()
-    with collection.contents(vectors=False) as contents:
+    with collection.contents(vectors=False, where=where) as contents:
         table = server.table(contents.model, contents.n_bits)
         table.create()
         for batch in contents.batches:

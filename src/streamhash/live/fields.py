@@ -107,36 +107,40 @@ class Column:
         """Give places their values."""
         kinds = {*map(type, values)}
         if kinds & {int, float}:
-            self._put_numbers(places, values)
-            values = [None if type(value) in (int, float) else value for value in values]
+            self._put_numbers(places, values, kinds)
         if kinds - {int, float, type(None)}:
-            self._put_codes(places, values)
+            if kinds & {int, float}:
+                values = [None if type(value) in (int, float) else value for value in values]
+            self._put_codes(places, values, kinds)
 
-    def _put_numbers(self, places: Keys, values: Sequence[Any]) -> None:
-        is_number = np.fromiter((type(each) in (int, float) for each in values), np.bool_)
-        some = [value for value in values if type(value) in (int, float)]
+    def _put_numbers(self, places: Keys, values: Sequence[Any], kinds: set[type]) -> None:
+        if kinds - {int, float}:
+            there = [i for i, value in enumerate(values) if type(value) in (int, float)]
+            places, values = places[there], [values[i] for i in there]
         try:
-            kind = np.float64 if any(type(value) is float for value in some) else np.int64
-            numbers: NDArray[Any] = np.array(some, kind)
+            numbers: NDArray[Any] = np.array(values, np.float64 if float in kinds else np.int64)
         except OverflowError:
-            numbers = np.array([_as_float(value) for value in some])
+            numbers = np.array([_as_float(value) for value in values])
         if self._numbers is None:
             self._numbers = np.zeros(self._size, np.int64)
             self._is_number = np.zeros(self._size, np.bool_)
         if numbers.dtype == np.float64 and self._numbers.dtype == np.int64:
             self._numbers = self._numbers.astype(np.float64)
         self.kinds.add("number")
-        there = places[is_number]
-        self._numbers[there] = numbers
-        self._is_number[there] = ~np.isnan(numbers)  # version 0.1.0 took NaN
+        self._numbers[places] = numbers
+        self._is_number[places] = ~np.isnan(numbers)  # version 0.1.0 took NaN
 
-    def _put_codes(self, places: Keys, values: Sequence[Any]) -> None:
-        keys = [_key(each) if isinstance(each, list | dict) else each for each in values]
+    def _put_codes(self, places: Keys, values: Sequence[Any], kinds: set[type]) -> None:
+        keys = values
+        if kinds & {list, dict}:
+            keys = [_key(each) if isinstance(each, list | dict) else each for each in values]
         for key, value in dict(zip(keys, values, strict=True)).items():
             if key not in self._numbered:
                 self._numbered[key] = len(self._values)
                 self._values.append(OBJECT if isinstance(value, dict) else value)
-                self._value_bytes += VALUE_BYTES + sys.getsizeof(key)
+                is_list = isinstance(key, tuple)  # its values take more than their text
+                text_bytes = sys.getsizeof(key[-1] if is_list else key)
+                self._value_bytes += VALUE_BYTES + (4 if is_list else 1) * text_bytes
                 self.kinds.add(kind_of(value))
         if self._codes is None:
             self._codes = np.full(self._size, -1, np.int32)

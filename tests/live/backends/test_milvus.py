@@ -10,14 +10,18 @@ import threading
 import time
 from contextlib import contextmanager
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis.stateful import run_state_machine_as_test
 
+from filter_machine import FilterMachine
+from fuzzing import machine_settings
 from streamhash import SDOH
 from streamhash.errors import InputError, UnreachableError
-from streamhash.live import Collection
+from streamhash.live import Collection, view
 from streamhash.live.backends.milvus import ROWS_RETURNED, Server
 from streamhash.live.export import export_to_milvus
 from streamhash.search import HammingIndex
@@ -526,3 +530,50 @@ def test_searches_never_see_two_models_and_old_ones_are_dropped(tmp_path, server
                 backend=server.address(name),
                 backend_options=server.options,
             )
+
+
+@pytest.mark.parametrize(
+    "named", [10_000, 7], ids=["named at once", "looked through, then by parts"]
+)
+def test_filters_are_exact(tmp_path, server, monkeypatch, named):
+    monkeypatch.setattr(view, "NAMED_KEYS", named)
+    monkeypatch.setattr(view, "SHARED_LIMIT", 40)  # of 300 items
+    X, y = stream(300, seed=5)
+    with Collection.create(
+        tmp_path / "c",
+        SDOH(16, random_state=0),
+        refresh="manual",
+        backend=server.address(f"filters_{named}"),
+        backend_options=server.options,
+    ) as items:
+        items.add(range(300), X, y, metadata=[{"n": n} for n in range(300)])
+        items.add([7, 8], X[7:9], y[7:9], metadata=[{"n": 1000}] * 2, existing="replace")
+        items.delete([20, 21])
+        assert items.model_number
+        for where, matches in [
+            ("n < 5", lambda i: i < 5),
+            ("n >= 30", lambda i: i >= 30 or i in (7, 8)),
+            (f"label = {y[0]}", lambda i: y[i] == y[0]),
+            ("id IN (8, 20, 250)", lambda i: i in (8, 250)),
+            ("n = -1", lambda _: False),
+        ]:
+            for k in (1, 20):
+                far, ids = expected(items, X[:8], 300)
+                found = items.search(X[:8], k, where=where)
+                for q in range(8):
+                    kept = [each for each in zip(far[q], ids[q], strict=True) if matches(each[1])]
+                    kept = (kept + [(2**31 - 1, -1)] * k)[:k]
+                    pairs = zip(found.distances[q], found.ids[q], strict=True)
+                    assert [*pairs] == kept, (where, k)
+
+
+def test_filters_by_calls_in_any_order(server):
+    numbers = count()
+
+    class InMilvus(FilterMachine):
+        backend_options = server.options
+
+        def address(self):
+            return server.address(f"machine_{next(numbers)}")
+
+    run_state_machine_as_test(InMilvus, settings=machine_settings(examples=3, steps=12))
