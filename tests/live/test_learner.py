@@ -114,3 +114,16 @@ def test_drift_is_a_fall_of_the_answers_and_nothing_else(seed):
     assert len(monitor.drifts_) == 1
     assert 8000 < monitor.drifts_[0]["labelled"] < 8150
     assert monitor.drifts_[0]["time"] == 2.0
+
+
+def test_the_first_item_after_all_are_deleted_is_learned_and_nothing_is_judged(tmp_path):
+    X, y = piece(40, [0, 1], 1)
+    hasher = SDOH(16, batch_size=20, n_features=32, memory=40, random_state=0)
+    with Collection.create(tmp_path / "items", hasher, forget_deleted=False) as items:
+        items.add(range(40), X, y)
+        n = items.status()["quality"]["answers"]
+        items.delete(range(40))
+        items.add([0], X[:1], y[:1])
+        assert items.status()["quality"]["answers"] == n
+        items.add([1], X[1:2], y[1:2])
+        assert items.status()["quality"]["answers"] == n + 1

@@ -57,6 +57,7 @@ AT_ONCE = 8192  # rows that are read to be forgotten
 STAGE_NUMBERS = 2**24  # of the vectors of a stage, at most: they are in memory while it is learned
 MOST_BYTES = 2**30  # of the keys of items that wait
 NO_KEYS = np.empty(0, np.int64)
+NO_DISTANCES = np.empty((0, 0), np.int32)
 
 ReadVectors = Callable[[Keys], Matrix]  # returns the vectors of stored items, in that order
 Progress = Callable[[int, int], None]  # items done so far, and in all
@@ -790,11 +791,11 @@ def _judged(
     """What labelled items find now; where nobody gets an answer, none is judged."""
     backend, directory, n = moment.backend, moment.directory, min(LOOKED_AT, len(moment.directory))
     if backend is None or n == 0:
-        return judge(codes[:0], [], codes[:0], [])
+        return judge(codes[:0], [], NO_DISTANCES, [])
     try:
         distances, keys = backend.search_soon(codes, n)
     except UnreachableError:
-        return judge(codes[:0], [], codes[:0], [])
+        return judge(codes[:0], [], NO_DISTANCES, [])
     there = directory.has(keys) if backend.is_shared else keys >= 0
     if own is not None:
         there &= keys != own[:, None]
