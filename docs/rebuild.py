@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from calibration_tables import calibration_table, draw_calibration
+from fault_tables import cost_table, fault_table, kill_places, request_table
 from live_tables import alarm_table, draw_drift, drift_table, million_table
 from option_tables import with_options
 from order_tables import ablation_table, draw_sorted, order_table, sorted_figure
@@ -255,6 +256,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "live-alarms": alarm_table,
     "sorted-stream": sorted_figure,
     "ablation": ablation_table,
+    "faults": fault_table,
+    "fault-kills": kill_places,
+    "fault-requests": request_table,
+    "fault-cost": cost_table,
 }
 
 
