@@ -33,7 +33,7 @@ def tried(rows: Iterable[Row]) -> int:
     """How often it was tried."""
     total = 0
     for row in rows:
-        times = row.get("tried", row.get("operations", 1))
+        times: Any = row.get("tried", row.get("operations", 1))
         total += sum(times.values()) if isinstance(times, dict) else times
     return total
 
@@ -42,7 +42,7 @@ def lost(rows: Iterable[Row]) -> int:
     """How often it was not as promised."""
     total = 0
     for row in rows:
-        found = row.get("lost", row.get("violations", 0))
+        found: Any = row.get("lost", row.get("violations", 0))
         total += len(found) if isinstance(found, list) else found
         total += row.get("errors", 0)
     return total
