@@ -214,6 +214,8 @@ class _Service:
         self.writes = _Threads("write", 1, limits.searches // 8)
         self.heavy = _Threads("compare", 1, limits.searches // 64)
         self.bodies = _Threads("large", 1, limits.searches // 8)
+        # One: it is Python's work, and several threads of it hold up the loop by their turns.
+        self.answers = _Threads("long", 1, limits.searches)
         self.reader = BodyReader(limits.body_seconds)
         self.comparison = Comparison(collection, limits.sample)
         self._refreshing: asyncio.Task[bool] | None = None
@@ -561,7 +563,7 @@ def _add_searches(app: FastAPI, service: _Service) -> None:
             return Json(service.write(whole, 3))
 
         few = found.answer.keys.size <= NEIGHBOURS_AT_ONCE
-        return answer() if few else await service.reads.run(answer)
+        return answer() if few else await service.answers.run(answer)
 
     @app.post("/api/predict", response_model=models.Predicted, responses=errors)
     async def predict(body: models.PredictBody) -> Response:
