@@ -171,8 +171,9 @@ def spoiled(row: Row) -> bool:
 def fault_table() -> str:
     """Each fault: how often it was tried, what was lost, what is promised, the command."""
     lines = ["| fault | tried | lost | promised | command |", "|---|---:|---:|---|---|"]
-    for fault in FAULTS:
-        rows = fault.rows()
+    for fault, rows in ((fault, fault.rows()) for fault in FAULTS):
+        if not rows:  # never tried
+            continue
         cells = [fault.title, f"{tried(rows):,}", f"{lost(rows):,}", fault.promise]
         lines.append("| " + " | ".join([*cells, f"`{fault.command}`"]) + " |")
     return "\n".join(lines)
@@ -198,8 +199,8 @@ def request_table() -> str:
     held = max(row["held_up_ms"] for row in rows)
     lines += [
         "",
-        f"Of {len(rows)} kinds, the longest hold-up is {held:.0f} ms; of bodies over 8 MB, memory "
-        f"is at most {most} times the body.",
+        f"Of {len(rows)} kinds, the longest hold-up is {held:.0f} ms; with bodies of more than 8 "
+        f"MB, memory is at most {most} times the body.",
     ]
     return "\n".join(lines)
 
