@@ -196,23 +196,23 @@ def test_narrow_vectors_are_read_by_lance(tmp_path):
 
 
 def test_a_cache_holds_what_is_used_within_its_bytes():
-    rng = np.random.default_rng(0)
+    rows = np.random.default_rng(0).normal(size=(1200, 4)).astype(np.float32)
     cache = RowCache(4, np.float32, n_bytes=100 * (16 + 128))
-    hot = np.arange(20)
-    rows = rng.normal(size=(1000, 4)).astype(np.float32)
-    cache.put(hot, rows[hot])
+    hot, asked = np.arange(20), []
+
+    def read(keys):
+        asked.extend(keys.tolist())
+        return rows[keys]
+
     for start in range(20, 1000, 20):
-        new = np.arange(start, start + 20)
-        cache.put(new, rows[new])
-        kept, there = cache.take(hot)
-        assert there.all()
-        assert np.array_equal(kept, rows[hot])
+        some = np.concatenate([hot, np.arange(start, start + 20)])
+        assert np.array_equal(cache.filled(some, read), rows[some])
         assert len(cache) <= 100
-    every, there = cache.take(np.arange(1000))
-    assert np.array_equal(every[there], rows[there])
-    assert there.sum() == len(cache)
-    cache.put(np.arange(1000, 1200), rows[:200])  # more than there may be: the first of them
+    assert asked == [*range(1000)]  # none of them twice
+    everything = np.arange(1200)
+    assert np.array_equal(cache.filled(everything, read), rows)
     assert len(cache) <= 100
+    assert cache.filled(np.array([5000]), lambda _: None) is None
 
 
 def test_items_replaced_and_deleted_while_they_are_scored_are_found_at_a_newer_moment(

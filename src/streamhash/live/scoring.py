@@ -38,13 +38,23 @@ class RowCache:
     def __len__(self) -> int:
         return len(self._places)
 
-    def take(self, keys: Keys) -> tuple[Rows, NDArray[np.bool_]]:
-        """Return a row for each key, and which of them are really there."""
+    def filled(self, keys: Keys, read: Callable[[Keys], Rows | None]) -> Rows | None:
+        """Return a row for each key, those not here as they are read; None if they cannot be."""
         get = self._places.get
         places = np.fromiter((get(key, -1) for key in keys.tolist()), np.int64, len(keys))
-        there = places >= 0
-        self._used[places[there]] = True
-        return self._rows[places], there
+        missing = places < 0
+        self._used[places[~missing]] = True
+        if not missing.any():
+            return self._rows[places]
+        new = read(keys[missing])
+        if new is None or missing.all():
+            rows = new
+        else:
+            rows = self._rows[places]
+            rows[missing] = new
+        if new is not None:
+            self.put(keys[missing], new)
+        return rows
 
     def put(self, keys: Keys, rows: Rows) -> None:
         """Keep new rows, as many of them as half of all that there may be."""
@@ -107,7 +117,10 @@ class Scorer:
             for query, row, mine, own in zip(
                 queries[some], scores[some], np.split(inverse, ends[:-1]), there, strict=True
             ):
-                row[own] = score(query, items[mine], options.metric)
+                if len(mine) == len(items):  # a copy less, of what may be a megabyte
+                    row[own] = score(query, items, options.metric)[mine]
+                else:
+                    row[own] = score(query, items[mine], options.metric)
         order = np.argsort(scores if options.metric == "euclidean" else -scores, kind="stable")
         order = order[:, :k]  # what is not a number comes last, in the order it was found in
         return found._replace(scores=scores).with_each(
@@ -117,35 +130,24 @@ class Scorer:
     def _vectors_of(self, keys: Keys) -> Rows | None:
         """Return the vectors of items, None if one of them is stored no more."""
         if self._vectors is None:
-            missing = np.ones(len(keys), np.bool_)
-        else:
-            rows, there = self._vectors.take(keys)
-            missing = ~there
-        if not missing.any():
-            return rows
-        batch = self._read(keys[missing])
-        if len(batch.keys) < missing.sum():
-            return None
-        read = batch.vectors[np.argsort(batch.keys)]  # keys are ascending
-        if self._vectors is None:
-            self._vectors, rows = RowCache(read.shape[1], read.dtype), read
-        rows[missing] = read
-        self._vectors.put(keys[missing], read)
-        return rows
+            some = self._read(keys[:1]).vectors
+            self._vectors = RowCache(some.shape[1], some.dtype)
+        return self._vectors.filled(keys, self._read_all)
+
+    def _read_all(self, keys: Keys) -> Rows | None:
+        batch = self._read(keys)
+        return None if len(batch.keys) < len(keys) else batch.vectors
 
     def _projections_of(self, keys: Keys, number: int, model: OnlineHasher) -> Rows | None:
         """Return the projections of items by a model, so too."""
         if self._projections is None or self._projections[0] != number:
             self._projections = number, RowCache(model.n_bits, np.float32)
-        cache = self._projections[1]
-        rows, there = cache.take(keys)
-        if not there.all():
-            vectors = self._vectors_of(keys[~there])
-            if vectors is None:
-                return None
-            rows[~there] = model.project(np.asarray(vectors, np.float32))
-            cache.put(keys[~there], rows[~there])
-        return rows
+
+        def project(keys: Keys) -> Rows | None:
+            vectors = self._vectors_of(keys)
+            return None if vectors is None else model.project(np.asarray(vectors, np.float32))
+
+        return self._projections[1].filled(keys, project)
 
 
 def score(query: Rows, items: Rows, metric: str) -> NDArray[np.float32]:
