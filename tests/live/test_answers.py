@@ -22,9 +22,18 @@ def vector(number, width=WIDTH):
     return (np.sin(number * np.arange(1, width + 1) * 0.7) * (number % 7)).astype(np.float32)
 
 
+WHERE = {  # what each keeps
+    "n > 6": lambda item: item.metadata["n"] > 6,
+    "label = 1": lambda item: item.label == 1,
+    "id IN (1, 2, 3, 5, 8) OR n < 4": lambda item: (
+        item.id in (1, 2, 3, 5, 8) or item.metadata["n"] < 4
+    ),
+    "n > 1000000": lambda _: False,
+}
 OPTIONS = st.fixed_dictionaries(
     {},
     optional={
+        "where": st.sampled_from([*WHERE]),
         "rescore": st.integers(1, 5),
         "by": st.sampled_from(["vectors", "projections"]),
         "metric": st.sampled_from(["cosine", "dot", "euclidean"]),
@@ -34,8 +43,9 @@ OPTIONS = st.fixed_dictionaries(
 
 
 def twin_options(options):
-    rest = {name: value for name, value in options.items() if name != "query"}
-    return {**rest, "real": options.get("query") == "real"}
+    rest = {name: options[name] for name in ("rescore", "by", "metric") if name in options}
+    matches = WHERE.get(options.get("where"))
+    return {**rest, "real": options.get("query") == "real", "matches": matches}
 
 
 class Machine(RuleBasedStateMachine):

@@ -747,6 +747,9 @@ class Collection:
         self._serving("search")
         rows = check_vectors(X, self.n_features, "float32", place="Collection.search")
         check_k(k, len(rows), len(self), place="Collection.search")
+        if options.rescore is not None:
+            place = f"Collection.search: rescore={options.rescore}"
+            check_k(k * options.rescore, len(rows), len(self), place=place)
         answer = self.answer(rows, k, options)
         return answer.at_least(min_probability, place="Collection.search").result()
 
