@@ -226,6 +226,26 @@ def test_search_and_export_with_a_filter(digits, stored, tmp_path):
     )
 
 
+def test_search_takes_the_options_of_the_library(stored):
+    way = ("--where", "id < 900", "--rescore", 3, "--metric", "euclidean", "--query", "real")
+    (answer,) = json.loads(live("search", stored, "--id", 7, "-k", 3, *way, "--json"))
+    with Collection.open(stored, read_only=True) as items:
+        vector = items.get([7])[0].vector
+        named = {"where": "id < 900", "rescore": 3, "metric": "euclidean", "query": "real"}
+        found = items.search([vector], 4, **named)
+    assert (found.ids[0, 0], found.scores[0, 0]) == (7, 0)  # the item itself
+    assert answer["items"] == found.ids[0, 1:].tolist()
+    assert answer["scores"] == found.scores[0, 1:].tolist()
+    assert answer["labels"] == found.labels[0][1:]
+    lines = live("search", stored, "--id", 7, "-k", 2, "--rescore", 2).split("\n")
+    assert lines[1].split()[:5] == ["query", "rank", "id", "distance", "score"]
+    refused(
+        run("live", "search", stored, "--id", 7, "--by", "projections"),
+        "Collection.search: by='projections' and metric='cosine' say how to rescore; pass "
+        "rescore=4 with them.",
+    )
+
+
 def test_search_for_an_item_leaves_it_out(stored):
     (answer,) = json.loads(live("search", stored, "--id", 7, "-k", 3, "--json"))
     assert answer["query"] == 7

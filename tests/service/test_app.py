@@ -180,6 +180,68 @@ def test_a_search_by_ids_leaves_the_item_itself_out(call, library):
         assert row[0]["metadata"] is None
 
 
+WAYS = [
+    {"rescore": 4},
+    {"rescore": 3, "metric": "euclidean"},
+    {"rescore": 2.0, "by": "projections", "metric": "dot"},
+    {"query": "real"},
+    {"query": "real", "rescore": 4, "where": "row > 100"},
+    {"where": {"field": "row", "op": "<", "value": 3}, "rescore": 2},
+]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_options_of_a_search_are_those_of_the_library(call, library, way):
+    options = {**way, "rescore": way.get("rescore") and int(way["rescore"])}
+    wanted = library.search(QUERIES, 7, **options)
+    found = good(call("/api/search", {"vectors": QUERIES.tolist(), "k": 7, **way}))["results"]
+    for i, row in enumerate(found):
+        n = len(row)
+        assert [hit["id"] for hit in row] == wanted.ids[i, :n].tolist()
+        assert [hit["distance"] for hit in row] == wanted.distances[i, :n].tolist()
+        np.testing.assert_allclose([hit["score"] for hit in row], wanted.scores[i, :n], rtol=1e-6)
+        assert (wanted.ids[i, n:] == -1).all()
+    raw, rows = {"Content-Type": TYPE, "Accept": TYPE}, QUERIES.astype(np.float32)
+    frame = pack_frame({"k": 7, "shape": [*rows.shape], **way}, rows)
+    head, content = unpack_frame(call("/api/search", frame, **raw)[2])
+    _, content = read_array(content, "uint8", [len(rows), head["code_bytes"]])
+    for kind, values in (("int32", wanted.distances), ("int64", wanted.ids)):
+        got, content = read_array(content, kind, head["shape"])
+        assert np.array_equal(got, values)
+    assert head["more"][0] == "scores"
+    assert head["labels"] == wanted.labels
+    scores, _ = read_array(content, "float32", head["shape"])
+    assert np.array_equal(scores, wanted.scores, equal_nan=True)
+
+    found = good(call("/api/search", {"ids": [5, 7], "k": 6, **way}))["results"]
+    for item, row in zip((5, 7), found, strict=True):
+        ids = library.search(X[item : item + 1], 7, **options).ids[0].tolist()
+        assert [hit["id"] for hit in row] == [i for i in ids if i not in (item, -1)][:6]
+
+
+def test_scores_that_are_no_number_are_null(call):
+    found = good(call("/api/search", {"vectors": [[0.0] * 64], "k": 3, "rescore": 2}))
+    assert [hit["score"] for hit in found["results"][0]] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("way", "status"),
+    [
+        ({"rescore": 0}, 422),
+        ({"rescore": 2.5}, 422),
+        ({"by": "codes"}, 422),
+        ({"metric": "dot"}, 400),  # without rescore
+        ({"where": "prise < 3"}, 400),
+        ({"where": [1]}, 422),
+        ({"k": 1000, "rescore": 1000}, 413),
+        ({"model": 99, "rescore": 2}, 422),
+    ],
+    ids=str,
+)
+def test_options_that_are_wrong_or_too_much_are_refused(call, way, status):
+    assert refused(call("/api/search", {"vectors": QUERIES[:1].tolist(), **way}))[0] == status
+
+
 def test_more_neighbours_than_items_end_the_row(call):
     found = good(call("/api/search", {"vectors": QUERIES[:1].tolist(), "k": 1000}))
     assert len(found["results"][0]) == 600

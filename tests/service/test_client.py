@@ -46,6 +46,11 @@ def test_several_labels_are_as_those_of_a_collection(start_service, tmp_path):
         assert [item.label for item in items.get([0, 1, 2, 3])] == wanted
         items.refresh()
         assert sorted(items.search(rows[:1], 4).labels[0], key=wanted.index) == wanted
+        found = items.search(rows[:1], 2, where="id > 0", rescore=4, metric="euclidean")
+        np.testing.assert_allclose(found.scores, [[1, 2**0.5]], rtol=1e-6)  # the last row is 0
+        assert (found.ids.tolist()[0][0], found.model, found.labels[0][0]) == (3, 1, ("ship",))
+        with pytest.raises(ServiceError, match="rescore"):
+            items.search(rows[:1], 2, rescore=0)
 
 
 def test_it_says_what_is_wrong_with_an_address_or_a_service_that_is_not_there():

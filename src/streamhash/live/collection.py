@@ -729,10 +729,22 @@ class Collection:
 
         Among equal distances the item added first comes first. Where there are fewer than ``k``
         items, rows end in distance 2147483647 and id -1 (None among strings). What is returned
-        is these two, and has more by name: see ``SearchResult``.
+        is these two, and has more by name: see ``SearchResult``. Options may be combined.
 
         Parameters
         ----------
+        where : str or dict
+            A filter: the nearest of the items that it is true of.
+        rescore : int
+            Take so many candidates for each answer, the nearest by code, and score them exactly;
+            the best come first. What has no score comes last.
+        by : "vectors" or "projections"
+            What is scored: the stored vectors, or what their bits are the signs of.
+        metric : "cosine", "dot" or "euclidean"
+            How it is; the distances of the last are best when small.
+        query : "code" or "real"
+            Compare the query's bits with those of the items, or its projections: an item is as far
+            away as the sum of their sizes over the bits that differ.
         min_probability : float
             Leave out what has the query's label with a smaller probability; rows end earlier then.
         """

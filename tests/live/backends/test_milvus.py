@@ -10,16 +10,17 @@ import threading
 import time
 from contextlib import contextmanager
 from functools import partial
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
+from answer_twin import TwinItem, assert_found, find
 from filter_machine import FilterMachine
 from fuzzing import machine_settings
-from streamhash import SDOH
+from streamhash import LSH, SDOH
 from streamhash.errors import InputError, UnreachableError
 from streamhash.live import Collection, view
 from streamhash.live.backends.milvus import ROWS_RETURNED, Server
@@ -577,3 +578,39 @@ def test_filters_by_calls_in_any_order(server):
             return server.address(f"machine_{next(numbers)}")
 
     run_state_machine_as_test(InMilvus, settings=machine_settings(examples=3, steps=12))
+
+
+# ----------------------------------------------------------------------------------- its answers
+
+
+def test_filtered_and_rescored_answers_are_those_of_numpy(server, tmp_path):
+    X, y = stream(120, seed=3)
+    with Collection.create(
+        tmp_path / "c",
+        LSH(16, batch_size=20, random_state=0),
+        backend=server.address("answers"),
+        backend_options=server.options,
+    ) as c:
+        extra = [{"n": n} for n in range(120)]
+        c.add(range(120), X, y, metadata=extra)
+        c.delete([3, 77])
+        c.add([5], X[50:51], y[50:51], metadata=[{"n": 500}], existing="replace")
+        there = {n: TwinItem(n, X[n], y[n], extra[n]) for n in range(120) if n not in (3, 5, 77)}
+        there[5] = TwinItem(5, X[50], y[50], {"n": 500})
+        queries, model = np.concatenate([stream(3, seed=4)[0], X[50:51]]), c.model()
+        conditions = {None: None, "n >= 100": lambda item: item.metadata["n"] >= 100}
+        conditions["n > 1000"] = lambda _: False
+        ways = [
+            {"rescore": times, "by": by, "metric": metric}
+            for times in (1, 3)
+            for by in ("vectors", "projections")
+            for metric in ("cosine", "dot", "euclidean")
+        ]
+        for (where, matches), way, k in product(conditions.items(), [{}, *ways], (4, 130)):
+            wanted = [
+                find(model, [*there.values()], query, k, matches=matches, **way)
+                for query in queries
+            ]
+            assert_found(c.search(queries, k, where=where, **way), wanted, k)
+        with pytest.raises(InputError, match=r"query='real' needs the codes in memory.*rescore=4"):
+            c.search(queries, 3, query="real")
