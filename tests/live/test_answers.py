@@ -124,12 +124,12 @@ class HalfMachine(Machine):
 
 def case_of(machine, examples):
     case = machine.TestCase
-    case.settings = machine_settings(examples=examples, steps=12)
+    case.settings = machine_settings(examples=examples, steps=10)
     case.pytestmark = [pytest.mark.machine, pytest.mark.slow]
     return case
 
 
-TestAnswers, TestAnswersOfHalves = case_of(Machine, 10), case_of(HalfMachine, 3)
+TestAnswers, TestAnswersOfHalves = case_of(Machine, 6), case_of(HalfMachine, 2)
 
 
 @pytest.fixture(scope="module")
