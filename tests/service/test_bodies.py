@@ -126,6 +126,14 @@ def test_nothing_behind_a_fault_is_looked_at():
         assert "not JSON" not in refused.value.text
 
 
+def test_a_number_of_too_many_digits_is_told_without_advice_for_programmers(reader):
+    content = b'{"k": ' + b"9" * 5000 + b"}"
+    for read in (read_json, lambda content, form: reader.read(padded(content), form)):
+        with pytest.raises(RefusedBody) as refused:
+            read(content, FORM)
+        assert refused.value.text == "body: a whole number has too many digits."
+
+
 @pytest.mark.parametrize("n", [1, 100])
 def test_a_raw_body_says_what_it_would_as_json(reader, n):
     X = np.random.default_rng(0).standard_normal((n, 5)).astype(np.float32)

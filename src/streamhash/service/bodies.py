@@ -96,7 +96,10 @@ class _refusing:  # noqa: N801  used like a function
         if isinstance(error, UnicodeDecodeError):
             raise RefusedBody(422, f"body: byte {error.start} is no UTF-8.") from None
         if isinstance(error, ValueError):
-            raise RefusedBody(422, f"{str(error).rstrip('.')}.") from None
+            text = str(error).rstrip(".")
+            if "integer string conversion" in text:  # Python's advice is for programmers
+                text = "body: a whole number has too many digits"
+            raise RefusedBody(422, f"{text}.") from None
 
 
 def _refuse_constant(name: str) -> Any:
