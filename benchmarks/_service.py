@@ -1,5 +1,6 @@
 """A real service to be attacked, and a second process that waits for its /health meanwhile."""
 
+import inspect
 import json
 import os
 import signal
@@ -72,7 +73,10 @@ def create(path: Path, n: int) -> None:
     rng = np.random.default_rng(0)
     labels = np.arange(n) % 10
     rows = rng.standard_normal((n, WIDTH)) + 3 * np.eye(10, WIDTH)[labels]
-    with Collection.create(path, _hasher(), refresh="manual", durability="process") as items:
+    # Other versions, which this one is compared with, may not know of durability.
+    known = "durability" in inspect.signature(Collection.create).parameters
+    options: dict[str, Any] = {"durability": "process"} if known else {}
+    with Collection.create(path, _hasher(), refresh="manual", **options) as items:
         for start in range(0, n, 2000):
             part = slice(start, min(start + 2000, n))
             ids, known = range(n)[part], start == 0
@@ -106,7 +110,7 @@ class Service:
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
         try:
-            self.process.communicate(timeout=60)
+            self.process.communicate(timeout=120)
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise
