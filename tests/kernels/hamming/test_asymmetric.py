@@ -57,6 +57,21 @@ def test_a_first_bound_from_a_sample_changes_no_result(order, n_bits):
         assert_found(queries, items, k)
 
 
+@pytest.mark.parametrize("loose", [0, 0.3])
+def test_many_equal_codes_as_learned_ones_are(loose):
+    """Also where the query's own code is among them, and where equals are the last of the near."""
+    rng = np.random.default_rng(3)
+    items = random_items(rng, 20_000, 64, loose=loose, deleted=0.1)
+    kinds = random_codes(rng, 5, 64)
+    kinds[0] = 0
+    laid_out = planes.to_planes(kinds[rng.choice(5, 20_000, p=[0.4, 0.3, 0.2, 0.0999, 0.0001])])
+    queries = projections(rng, 5, 64)
+    queries[:4] = np.abs(queries[:4]) * (np.unpackbits(kinds[:4], axis=1) * np.float32(2) - 1)
+    queries[2:4, 5] *= -1
+    for k in (1, 10, 3000):
+        assert_found(queries, items._replace(planes=laid_out), k)
+
+
 @pytest.mark.parametrize("n_bits", [40, 200])
 def test_extreme_projections(n_bits):
     """Zeros, ties of all kinds, sums beyond float32, and values 1e76 apart."""

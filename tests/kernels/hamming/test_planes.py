@@ -46,3 +46,18 @@ def test_counting_bits_gives_what_looking_up_gives(monkeypatch, n_bytes):
     for q, expected in enumerate(planes.plain_distances(queries, laid_out, 64)):
         measure(asked, q, laid_out, 0, 1, found)
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("n_bytes", [1, 8, 33])
+def test_equal_codes_are_told(n_bytes):
+    @numba.njit
+    def equal(laid_out, codes, block, q):
+        return planes.equal_to(laid_out, codes, block, q)
+
+    rng = np.random.default_rng(n_bytes)
+    kinds = rng.integers(0, 256, (3, n_bytes), dtype=np.uint8)
+    numbers = rng.integers(0, 3, 128)
+    for block, q in ((0, 0), (1, 2)):
+        mask = int(equal(planes.to_planes(kinds[numbers]), kinds, block, q))
+        expected = numbers[64 * block : 64 * (block + 1)] == q
+        assert [mask >> place & 1 for place in range(64)] == expected.tolist()

@@ -12,7 +12,8 @@ Most items are ruled out by a bound from below, in the loop of the scan (``plane
 the query's tables hold, for each value of a half byte, how far it is, rounded down to a byte's
 number; they are made anew as the distance of the k-th nearest falls, to which 254 of them belong.
 For codes that are too long for this, weights are 63 at most and sums have 16 bits. Only items
-whose bound is no farther are measured.
+whose bound is no farther are measured. Of learned codes many are equal: among items in the order of
+their keys, one with the code of the last of the nearest comes too late, and none is nearer than 0.
 
 ``plain_nearest`` is the plain NumPy twin.
 """
@@ -41,6 +42,7 @@ from streamhash.kernels.hamming.planes import (
     QUERIES_PER_GROUP,
     SATURATED_BYTES,
     Distances,
+    equal_to,
     first_bit,
     from_planes,
     look_weighted,
@@ -84,7 +86,10 @@ class _Found(NamedTuple):
     bounds: Floats  # farther items come too late
     scales: Reals  # of the tables: units of a byte's number
     scaled: Floats  # the bounds that the tables were made for
-    limits: Distances  # what may be near has a lower sum of the tables
+    limits: (
+        Distances  # (2 n,) sums of what may be near are lower: in order; beyond, where ties count
+    )
+    last: Codes  # (n, n_bytes) of the farthest
 
 
 def nearest(projections: Floats, items: Items, k: int) -> tuple[Floats, Integers]:
@@ -156,28 +161,31 @@ def _search_range(
     none, one, stride = np.int64(0), np.int64(1), np.int64(SAMPLE_STRIDE)
     queries = _weigh(projections, codes)
     n, k = distances.shape
+    n_bytes = codes.shape[1]
     share = k // SAMPLE_STRIDE + 1
     enough = share + 3 * np.int64(np.sqrt(share)) + 3  # of the sample: farther than the k-th of all
     n_items = (last - first) * ITEMS_PER_BLOCK
     bounds = np.full(n, np.inf, np.float32)
     if n_items >= SAMPLE_STRIDE * ITEMS_PER_BLOCK * 8 and enough * SAMPLE_STRIDE <= n_items // 4:
         spare = np.empty((n, enough), np.float32), np.empty((n, enough), np.int64)
-        sample = _begin(spare[0], spare[1], np.zeros(n, np.int64), bounds)
+        sample = _begin(spare[0], spare[1], np.zeros(n, np.int64), bounds, n_bytes)
         _collect(queries, none, items, first, last, stride, sample)
         bounds = sample.bounds
-    found = _begin(distances, positions, n_found, bounds)
+    found = _begin(distances, positions, n_found, bounds, n_bytes)
     _collect(queries, none, items, first, last, one, found)
     for q in range(n):
         if n_found[q] < k and bounds[q] < np.inf:  # too few are nearer: again, without it
             n_found[q] = 0
             farthest = np.full(1, np.inf, np.float32)
             rows = distances[q : q + 1], positions[q : q + 1], n_found[q : q + 1]
-            alone = _begin(rows[0], rows[1], rows[2], farthest)
+            alone = _begin(rows[0], rows[1], rows[2], farthest, n_bytes)
             _collect(queries, q, items, first, last, one, alone)
 
 
 @kernel
-def _begin(distances: Floats, positions: Integers, n_found: Integers, bounds: Floats) -> _Found:
+def _begin(
+    distances: Floats, positions: Integers, n_found: Integers, bounds: Floats, n_bytes: int
+) -> _Found:
     n = len(distances)
     return _Found(
         distances,
@@ -186,7 +194,8 @@ def _begin(distances: Floats, positions: Integers, n_found: Integers, bounds: Fl
         bounds.copy(),
         np.zeros(n, np.float64),
         np.full(n, np.inf, np.float32),
-        np.zeros(n, np.uint16),
+        np.zeros(2 * n, np.uint16),
+        np.zeros((n, n_bytes), np.uint8),
     )
 
 
@@ -209,7 +218,10 @@ def _set_limit(queries: _Queries, start: Whole, found: _Found, r: Whole, anew: b
         found.scales[r], found.scaled[r] = scale, found.bounds[r]
     most = MOST if short else 65_534
     number = units * found.scales[r] * ROUNDING if found.bounds[r] < np.inf else np.inf
-    found.limits[r] = np.uint16(1 + (number if number < most else most))
+    limit = np.uint16(1 + (number if number < most else most))
+    n, k = found.distances.shape
+    none_is_nearer = found.bounds[r] == 0 and found.n_found[r] == k
+    found.limits[r], found.limits[n + r] = np.uint16(0) if none_is_nearer else limit, limit
 
 
 @kernel
@@ -228,8 +240,8 @@ def _collect(
     n_bytes = queries.codes.shape[1]
     codes, tables = queries.codes[start : start + n], queries.tables[start : start + n]
     sums, units = queries.sums[start : start + n], queries.units[start : start + n]
-    planes, keys, deleted, size, _, _, moment, allowed = items
-    distances, positions, n_found, bounds, _, _, limits = found
+    planes, keys, deleted, size, _, ordered, moment, allowed = items
+    distances, positions, n_found, bounds, _, _, limits, last_codes = found
     out = np.empty(QUERIES_PER_GROUP * ITEMS_PER_BLOCK, np.uint16)
     masks = np.empty(QUERIES_PER_GROUP, np.uint64)
     for r in range(n):
@@ -241,14 +253,19 @@ def _collect(
             for block in range(chunk, min(chunk + BLOCKS_PER_CHUNK * stride, last), stride):
                 if len(allowed) > 0 and allowed[block] == 0:
                     continue
-                if (
-                    look_weighted(group, planes, codes, tables, block, q, limits, q, out, masks)
-                    == 0
-                ):
+                in_order = ITEMS_PER_BLOCK * (block + 1) <= ordered
+                at = q if in_order else n + q
+                if group == 1 and limits[at] == 0:
+                    continue
+                some = look_weighted(group, planes, codes, tables, block, q, limits, at, out, masks)
+                if some == 0:
                     continue
                 for g in range(group):
                     mask = masks[g] & (allowed[block] if len(allowed) > 0 else in_use(size, block))
                     r = q + g
+                    if n_found[r] == k and in_order:
+                        # As far as the last, with a higher key: of learned codes, many are equal.
+                        mask &= ~equal_to(planes, last_codes, block, r)
                     while mask != 0:
                         place = first_bit(mask)
                         mask &= mask - ONE
@@ -266,9 +283,14 @@ def _collect(
                             _rise(distances, positions, n_found, keys, r, distance, position)
                         elif distance < distances[r, 0] or keys[position] < keys[positions[r, 0]]:
                             _sink(distances, positions, k, keys, r, distance, position)
-                        if n_found[r] == k and distances[r, 0] < bounds[r]:
-                            bounds[r] = distances[r, 0]
-                            _set_limit(queries, start, found, r, False)
+                        if n_found[r] == k:
+                            of = positions[r, 0] // ITEMS_PER_BLOCK
+                            last_place = positions[r, 0] % ITEMS_PER_BLOCK
+                            for b in range(n_bytes):
+                                last_codes[r, b] = planes[of, b, last_place]
+                            if distances[r, 0] <= bounds[r]:
+                                bounds[r] = distances[r, 0]
+                                _set_limit(queries, start, found, r, False)
             q += group
 
 

@@ -374,6 +374,26 @@ def _looking(measure: _Measure) -> Any:
     return intrinsic(emit)
 
 
+def _emit_equal(_: Any, planes: Any, codes: Any, block: Any, q: Any) -> Any:  # noqa: ARG001
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kinds, values = signature.args, arguments
+        measured = _Block(
+            _COUNTS, context, builder, (*kinds[:2], kinds[1]), (*values[:2], values[1], *values[2:])
+        )
+        result = cgutils.alloca_once(builder, _I64)  # type: ignore[no-untyped-call]
+        builder.store(_I64(-1), result)
+        with cgutils.for_range(builder, measured.n_bytes) as loop:
+            at = builder.gep(measured.planes, [builder.mul(loop.index, _I64(ITEMS_PER_BLOCK))])
+            byte = builder.load(builder.gep(measured.codes, [loop.index]))
+            same = builder.icmp_unsigned("==", _load(builder, at, _BYTES), _fill(builder, byte))
+            mask = builder.and_(builder.load(result), builder.bitcast(same, _I64))
+            builder.store(mask, result)
+        return builder.load(result)
+
+    n = types.int64
+    return types.uint64(planes, codes, n, n), generate
+
+
 def _emit_measure(
     _: Any,
     planes: Any,
@@ -401,6 +421,8 @@ look: Any = _looking(_COUNTS)
 # The same by weights: the sums of what the tables have for an item's half bytes, cut off at 255.
 look_weighted: Any = _looking(_WEIGHTS)
 _measure_block: Any = intrinsic(_emit_measure)
+# equal_to(planes, codes, block, q): which items of a block have the code of row q, as bits.
+equal_to: Any = intrinsic(_emit_equal)
 
 
 @kernel
