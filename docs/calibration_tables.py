@@ -30,7 +30,9 @@ Row = dict[str, Any]
 def rows() -> list[Row]:
     """Rows asked with test queries."""
     lines = ROWS.read_text(encoding="utf-8").splitlines()
-    return [row for row in map(json.loads, lines) if row["queries"] == "test"]
+    found = [row for row in map(json.loads, lines) if row["queries"] == "test"]
+    methods = [*METHODS]
+    return sorted(found, key=lambda row: (row["data"], methods.index(row["method"]), row["bits"]))
 
 
 def calibration_table() -> str:

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 from sklearn.isotonic import isotonic_regression
 
-from streamhash import HCOH, LSH
+from data import need_data
+from streamhash import HCOH, LSH, SDOH
 from streamhash.base import NotStartedError
 from streamhash.errors import InputError
+from streamhash.lab.datasets import load_data
+from streamhash.labels import label_lists, share_label
 from streamhash.live import Collection
 from streamhash.live.calibration import (
     CARRIED,
@@ -264,6 +267,24 @@ def test_answers_are_as_probable_as_they_come_true(tmp_path, hasher):
     with Collection.open(tmp_path / "items", read_only=True) as items:
         np.testing.assert_array_equal(items.search(rows(5, 3)[0], 4).probabilities, before)
         assert items.status()["quality"]["reliability"] == told
+
+
+@pytest.mark.slow
+def test_news_to_come_are_as_probable_as_they_come_true(tmp_path):
+    need_data("reuters")
+    news = load_data("reuters")
+    labels = label_lists(news.y)
+    hasher = SDOH(32, memory=0, features=None, random_state=0)
+    with Collection.create(tmp_path / "items", hasher, random_state=0) as items:
+        for start in range(0, 9000, 300):
+            items.add(None, news.X[start : start + 300], labels[start : start + 300])
+        found, predicted = items.search(news.X[9000:], 10), items.predict(news.X[9000:])
+    later = [*zip(labels[9000:], found.labels, *predicted, strict=True)]
+    right = [share_label(tuple(own), row) for own, row, _, _ in later]
+    assert error(found.probabilities, np.array(right)) < 0.03
+    said = [p for *_, chances in later for p in chances]
+    true = [each in own for own, _, names, _ in later for each in names]
+    assert error(said, true) < 0.05
 
 
 @pytest.mark.slow

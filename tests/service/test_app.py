@@ -97,6 +97,7 @@ def test_answers_are_as_probable_as_the_library_says(tmp_path, ask_app):
         sure = [len(row) for row in good(call("/api/search", body))["results"]]
         assert sure == (wanted.probabilities >= 0.9).sum(axis=1).tolist()
         assert sum(sure) < 100
+        assert refused(call("/api/search", {**body, "model": 1})) == (400, "bad_input")
         alike = good(call("/api/search", {"ids": [5], "k": 5, "min_probability": 0.01}))
         assert len(alike["results"][0]) == 5
         told = good(call("/api/predict", {"vectors": QUERIES.tolist()}))

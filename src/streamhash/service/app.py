@@ -254,7 +254,7 @@ class _Service:
             own, rows = await self.reads.run(self.collection.vectors_of, body.ids)
         if number is not None and number != self.collection.model_number:
             if options != PLAIN:
-                raise HTTPException(422, f"model={number}: an older model takes no other options.")
+                raise InputError(f"search: model={number}, an older one, takes no other options.")
             search = self.comparison.search
             return await self.heavy.run(search, number, rows, own, k, metadata=metadata)
         wanted = k if own is None else k + 1
