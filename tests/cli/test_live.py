@@ -241,7 +241,7 @@ def test_search_takes_the_options_of_the_library(stored):
     assert lines[1].split()[:5] == ["query", "rank", "id", "distance", "score"]
     refused(
         run("live", "search", stored, "--id", 7, "--by", "projections"),
-        "Collection.search: by='projections' and metric='cosine' say how to rescore; pass "
+        "search: by='projections' and metric='cosine' say how to rescore; pass "
         "rescore=4 with them.",
     )
 
