@@ -49,7 +49,7 @@ def fill(path: Path) -> None:
     early = rng.permutation(np.flatnonzero(y < 5))
     first, rest = early[:600], early[600:]
     order = np.concatenate([first, rng.permutation([*rest, *np.flatnonzero(y >= 5)])])[:1500]
-    hasher = SDOH(64, batch_size=50, random_state=0)
+    hasher = SDOH(64, batch_size=50, memory=0, features=None, random_state=0)
     with Collection.create(path, hasher, refresh="gain=0.03") as collection:
         for start in range(0, len(order), BATCH):
             rows = order[start : start + BATCH]

@@ -408,7 +408,8 @@ def test_faults_have_a_status_and_are_told_to_the_log_alone(
     assert headers.get("retry-after") == ("1" if status == 503 else None)
 
 
-def test_an_empty_collection_says_that_it_is_not_ready(make_digits, ask_app):
+def test_an_empty_collection_says_that_it_is_not_ready(make_digits, ask_app, monkeypatch):
+    monkeypatch.setattr("streamhash.service.app.REPORT_SECONDS", 3600)
     with Collection.open(make_digits(0)) as items:
         call = calling(ask_app(create_app(items)))
         assert call("/health")[0] == 200
@@ -423,7 +424,9 @@ def test_an_empty_collection_says_that_it_is_not_ready(make_digits, ask_app):
         assert call("/ready")[0] == 200
         body = {"vectors": X[250:450].tolist(), "labels": Y[250:450].tolist()}
         assert good(call("/api/items", body)) == {"added": 200}
+        assert good(call("/api/status"))["serving"]["model"] == 0  # the report from before
         assert good(call("/api/refresh", {"wait": True})) == {"running": False, "changed": True}
+        assert good(call("/api/status"))["serving"]["model"] == 2  # a new one
 
 
 def test_ids_may_be_strings_with_anything_in_them(make_digits, ask_app):

@@ -219,7 +219,7 @@ class _Service:
         self.reader = BodyReader(limits.body_seconds)
         self.comparison = Comparison(collection, limits.sample)
         self._refreshing: asyncio.Task[bool] | None = None
-        self._reporting, self._report_until = asyncio.Lock(), 0.0
+        self._reporting, self._report_until, self._n_outdated = asyncio.Lock(), 0.0, 0
         self._last_report = bytearray(), bytearray()
 
     def write(self, value: Any, levels: int = 2) -> bytearray:
@@ -297,6 +297,8 @@ class _Service:
             revert = partial(self.collection.revert, older or 0)
             do = self.collection.refresh if older is None else revert
             self._refreshing = asyncio.create_task(to_thread.run_sync(do))
+            self._outdate_report()
+            self._refreshing.add_done_callback(self._outdate_report)
         elif wait or older is not None:
             raise HTTPException(409, "a refresh is running; ask again when it is over.")
         timeout = None if wait else REFRESH_SECONDS
@@ -306,12 +308,17 @@ class _Service:
     async def report(self) -> tuple[bytearray, bytearray]:
         """Return status and history as JSON: costly to make, and good for a while."""
         async with self._reporting:
-            start = time.monotonic()
+            start, n_outdated = time.monotonic(), self._n_outdated
             if start >= self._report_until:
                 self._last_report = await self.reads.run(self._report)
                 end = time.monotonic()
-                self._report_until = end + max(REPORT_SECONDS, 10 * (end - start))
+                if n_outdated == self._n_outdated:
+                    self._report_until = end + max(REPORT_SECONDS, 10 * (end - start))
             return self._last_report
+
+    def _outdate_report(self, *_: Any) -> None:
+        """Have a new report made: a refresh has begun or ended."""
+        self._report_until, self._n_outdated = 0.0, self._n_outdated + 1
 
     def _report(self) -> tuple[bytearray, bytearray]:
         status, task = self.collection.status(), self._refreshing

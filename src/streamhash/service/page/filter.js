@@ -25,7 +25,12 @@ export function filterLine(apply) {
     "aria-label": "Fields",
     hidden: true,
   });
-  const problem = el("p", { id: "filter-problem", class: "filter-problem", role: "alert", hidden: true });
+  const problem = el("p", {
+    id: "filter-problem",
+    class: "filter-problem",
+    role: "alert",
+    hidden: true,
+  });
   const input = el("input", {
     name: "where",
     role: "combobox",

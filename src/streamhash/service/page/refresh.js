@@ -4,7 +4,7 @@ import { api } from "./api.js";
 import { el, notice, say } from "./elements.js";
 import { count, counted, duration } from "./format.js";
 
-const SETTLED = 4000; // after a press of the button
+const SETTLED = 15_000; // milliseconds after a press of the button: reports may be so old
 const NOTHING = "Nothing new was learned since; the model stays.";
 
 /** The button, what it would bring and cost, and how a refresh goes on. */
@@ -43,7 +43,10 @@ export function refreshPanel(page) {
     try {
       const { running, changed } = await api.refresh();
       if (!running && !changed) finish(NOTHING);
-      else panel.onstart?.();
+      else {
+        pressed.changed = changed;
+        panel.onstart?.();
+      }
     } catch (error) {
       pressed = null;
       button.disabled = false;
@@ -82,7 +85,7 @@ export function refreshPanel(page) {
     else if (pressed !== null) {
       // A report may be a little older than the press: that nothing changed is believed later.
       if (serving.model !== pressed.model) finish(`Model ${serving.model} serves now.`);
-      else if (Date.now() - pressed.at > SETTLED) finish(NOTHING);
+      else if (!pressed.changed && Date.now() - pressed.at > SETTLED) finish(NOTHING);
     } else if (refresh.interrupted)
       say(state, "A refresh was interrupted; the next goes on where it was.");
     else if (!serving.model && learner.waiting)

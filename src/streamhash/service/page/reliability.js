@@ -41,7 +41,11 @@ function plot(known, title, one, does) {
 function drawing(points, most, told) {
   const x = (value) => LEFT + value * SIZE;
   const y = (value) => TOP + (1 - value) * SIZE;
-  const ticks = [0, 0.5, 1];
+  const ticks = [
+    [0, "start"],
+    [0.5, "middle"],
+    [1, "end"],
+  ];
   return svg(
     "svg",
     {
@@ -50,14 +54,10 @@ function drawing(points, most, told) {
       role: "img",
       "aria-label": told,
     },
-    ticks.map((value) => [
+    ticks.map(([value, anchor]) => [
       svg("line", { class: "rule", x1: x(0), x2: x(1), y1: y(value), y2: y(value) }),
       svg("text", { x: x(0) - 6, y: y(value) + 4, "text-anchor": "end" }, `${value * 100} %`),
-      svg(
-        "text",
-        { x: x(value), y: y(0) + 18, "text-anchor": value ? (value < 1 ? "middle" : "end") : "start" },
-        `${value * 100} %`,
-      ),
+      svg("text", { x: x(value), y: y(0) + 18, "text-anchor": anchor }, `${value * 100} %`),
     ]),
     svg("line", { class: "best", x1: x(0), y1: y(0), x2: x(1), y2: y(1) }),
     points.map(({ predicted, observed, count }) => [

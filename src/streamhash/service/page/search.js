@@ -5,12 +5,22 @@ import { bitsOf, strip } from "./bits.js";
 import { announce, choice, el, level, notice, waiting } from "./elements.js";
 import { emptiness } from "./empty.js";
 import { filterLine, filterProblem } from "./filter.js";
-import { agree, agreementOf, chips, facts, itemGrid, labelOf, thumbnail, titleOf } from "./items.js";
+import {
+  agree,
+  agreementOf,
+  chips,
+  facts,
+  itemGrid,
+  labelOf,
+  thumbnail,
+  titleOf,
+} from "./items.js";
 import { SCORINGS } from "./scoring.js";
 import { FileError, readVectors } from "./vectors.js";
 import { counted, percent, plain } from "./format.js";
 
 const SHOWN = 24; // items in the grid
+const MEND = "Change the filter, or clear it to search all items.";
 const USUAL = { k: 10, model: "", scoring: "code", where: "" }; // left out of addresses
 
 export function searchView(page) {
@@ -109,10 +119,10 @@ export function searchView(page) {
   function set(parameters) {
     for (const [name, { select }] of Object.entries({ k, model, scoring })) {
       const wanted = String(parameters[name] ?? USUAL[name]);
-      // A model may be asked for before the list of them has come.
-      if (name === "model" && /^\d+$/.test(wanted) && select.querySelector(`[value="${wanted}"]`) === null)
-        select.append(el("option", { value: wanted }, wanted));
       select.value = wanted;
+      // A model may be asked for before the list of them has come.
+      if (select.selectedIndex < 0 && name === "model" && /^\d+$/.test(wanted))
+        select.append(el("option", { value: wanted, selected: true }, wanted));
       if (select.selectedIndex < 0) select.value = USUAL[name];
     }
     filter.value = typeof parameters.where === "string" ? parameters.where.trim() : "";
@@ -212,16 +222,15 @@ export function searchView(page) {
       ]);
       const neighbours = await withCodes(answer, signal);
       clearTimeout(timer);
-      show({ ...asked, how: isOlder ? SCORINGS[0] : how, where: body.where }, item, answer, neighbours);
+      const shown = { ...asked, how: isOlder ? SCORINGS[0] : how, where: body.where };
+      show(shown, item, answer, neighbours);
     } catch (error) {
       if (signal.aborted) return;
       const problem = filterProblem(error);
       if (problem === null) fail("The search did not work.", error.message, again);
       else {
         filter.tell(problem);
-        results.replaceChildren(
-          notice("empty", "Nothing was searched.", "Change the filter, or clear it to search all items."),
-        );
+        results.replaceChildren(notice("empty", "Nothing was searched.", MEND));
       }
     } finally {
       clearTimeout(timer);
@@ -295,8 +304,7 @@ export function searchView(page) {
   }
 
   function nothingFound(where) {
-    if (where)
-      return notice("empty", "No item matches the filter.", "Change it, or clear it to search all items.");
+    if (where) return notice("empty", "No item matches the filter.", MEND);
     return notice("empty", "There is nothing to find yet.", "Add items, and they show up here.");
   }
 
@@ -348,7 +356,11 @@ export function searchView(page) {
     const link = (content) =>
       el(
         "a",
-        { class: "neighbour-link", href: addressOf(each.id), "aria-label": `Search with item ${told}` },
+        {
+          class: "neighbour-link",
+          href: addressOf(each.id),
+          "aria-label": `Search with item ${told}`,
+        },
         content,
       );
     return el(
@@ -432,7 +444,7 @@ export function searchView(page) {
       if (isOther) query = { id: parameters.id };
       markGrid();
       if (query === null) introduce(page.status);
-      else if (isOther || moved || JSON.stringify(state()) !== answered) run(); // who comes back sees what is there by now
+      else if (isOther || moved || JSON.stringify(state()) !== answered) run(); // by what is there now
       if (page.status) this.told(page.status);
     },
     hide() {
