@@ -7,11 +7,16 @@ those that come now. Streams: "change" (half of the classes, then the other half
 them, then all) and "steady" (all from the beginning; for alarms of drift that are false).
 
     python benchmarks/live_drift.py [--quick] [--tune] [--out results/live/drift.jsonl]
+        [--method sdoh,hcoh] [--bits 32 64] [--seeds 1] [--jobs 1]
 
 Data: MNIST, or the embedded digits where it is absent. Queries are MNIST's test rows (a third of
 the digits). ``--tune`` compares prices of the policy on other seeds, with queries set aside from
 the rows of the stream, and never sees a test query. Rows are
 appended to ``--out``, one JSON object a line, and cells that are there are not run again.
+
+What SDOH has learned from the first n rows is the same in all four collections, and its hash
+functions follow from that alone; they are worked out once (``settled_once``). So the seconds of its
+rows are those of the collection that came first, the one refreshed at every batch, or less.
 """
 
 import argparse
@@ -26,6 +31,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -35,7 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import streamhash
-from streamhash.hashers import METHODS
+from streamhash import HCOH, SDOH, MIHash
 from streamhash.lab.datasets import DataSet, available, load_data
 from streamhash.lab.rows import to_json
 from streamhash.lab.run import describe_machine
@@ -45,7 +51,17 @@ from streamhash.metrics import mean_average_precision
 
 STREAMS = ("change", "join", "steady")
 STRATEGIES = {"every batch": "manual", "on its own": "gain", "every N": "", "frozen": "manual"}
-METHODS_ASKED = ("sdoh", "hcoh", "mihash")
+PLAIN = {"memory": 0, "features": None}
+HASHERS = {  # SDOH as it comes, and as it came up to version 0.1
+    "sdoh": SDOH,
+    "sdoh plain": partial(SDOH, **PLAIN),
+    "hcoh": HCOH,
+    "mihash": MIHash,
+}
+SETTLED = (  # what SDOH works out of what it has learned
+    *("W_", "offset_", "loss_", "n_steps_", "parts_", "settled_"),
+    *("score_weights_", "score_offsets_", "mean_score_"),
+)
 PRICES = (0.0002, 0.0005, 0.001, 0.002, 0.005)
 LOOKS = 16  # at the quality along a stream
 QUERIES = 500
@@ -134,14 +150,42 @@ def river_alarms(answers: list[tuple[int, float]]) -> dict[str, list[int]]:
     return found
 
 
+@contextmanager
+def settled_once() -> Iterator[None]:
+    """Work SDOH's hash functions out once for all collections that have learned the same rows."""
+    kept: dict[tuple[int, ...], dict[str, Any]] = {}
+    settle = SDOH.settle
+
+    def once(self: SDOH) -> SDOH:
+        if getattr(self, "settled_", True):
+            return settle(self)
+        key = self.seed_, self.n_bits, self.n_samples_seen_
+        if key in kept:
+            vars(self).update(kept[key])
+            return self
+        settle(self)
+        kept[key] = {name: getattr(self, name) for name in SETTLED}
+        return self
+
+    with mock.patch.object(SDOH, "settle", once):
+        yield
+
+
+def run_all(cells: list[Cell]) -> list[Row]:
+    """Run the cells of one stream, one method and one seed."""
+    with settled_once():
+        return [run(cell) for cell in cells]
+
+
 def run(cell: Cell) -> Row:
     """Let a collection take a stream; return what became of it."""
     streamhash.set_threads(1)
     data = load_data(cell.data)
     stream, queries = draw(cell, data)
     X, y, Xq, yq = data.X[stream], data.y[stream], data.X[queries], data.y[queries]
-    hasher = METHODS[cell.method](n_bits=cell.bits, random_state=cell.seed)
+    hasher = HASHERS[cell.method](n_bits=cell.bits, random_state=cell.seed)
     n, half = len(y), len(y) // 2
+    old = np.isin(yq, np.unique(y[:half]))  # queries of the classes that came first
     looks = {*np.linspace(cell.batch, n, LOOKS + 1).astype(int).tolist()}
     looks |= {half + late * cell.batch for late in (0, 1, 2, 4)}
     looks = {min(n, -(-at // cell.batch) * cell.batch) for at in looks}
@@ -163,6 +207,10 @@ def run(cell: Cell) -> Row:
                     "map_now": quality(items, X[:last], y[:last], Xq[of_now], yq[of_now]),
                     "encoded": items.encoded_items,
                 }
+                if last == n and not old.all():
+                    look["map_old"], look["map_new"] = (
+                        quality(items, X, y, Xq[some], yq[some]) for some in (old, ~old)
+                    )
                 curve.append(look)
                 looking += time.process_time() - began
         history = items.history()
@@ -179,7 +227,7 @@ def run(cell: Cell) -> Row:
         "machine": describe_machine(),
         "curve": curve,
         "map": curve[-1]["map"],
-        "map_now": curve[-1]["map_now"],
+        **{name: curve[-1].get(name) for name in ("map_now", "map_old", "map_new")},
         "encoded": items.encoded_items,
         "refreshes": [event["items"] for event in history.refreshes],
         "alarms": alarms,
@@ -194,16 +242,16 @@ def cells(options: argparse.Namespace) -> Iterator[Cell]:
     if options.quick and data == "mnist":
         small = {"length": 6_000}
     every = str(50 if data == "digits" else 2_000)
+    methods, bits, seeds = options.method.split(","), options.bits, options.seeds
     if options.tune:
-        for price, stream, method in itertools.product((None, *PRICES), STREAMS[:2], METHODS_ASKED):
+        for stream, method, price in itertools.product(STREAMS[:2], methods, (None, *PRICES)):
             strategy = "every batch" if price is None else "on its own"
             refresh = "manual" if price is None else f"gain={price}"
             yield Cell(data, stream, method, 32, 100, strategy, refresh, "stream", **small)
         return
-    methods, bits, seeds = [*METHODS_ASKED], [32, 64], [0, 1, 2]
     if options.quick:
-        methods, bits, seeds = methods[:1], bits[:1], seeds[:1]
-    for seed, method, k, stream in itertools.product(seeds, methods, bits, STREAMS):
+        methods, bits, seeds = methods[:1], bits[:1], 1
+    for seed, method, k, stream in itertools.product(range(seeds), methods, bits, STREAMS):
         for strategy, refresh in STRATEGIES.items():
             if stream != "steady" or strategy == "on its own":
                 yield Cell(
@@ -262,6 +310,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--tune", action="store_true")
+    parser.add_argument("--method", default=",".join(HASHERS))
+    parser.add_argument("--bits", type=int, nargs="+", default=[32, 64])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     rows = []
@@ -270,8 +322,14 @@ def main() -> None:
     names = Cell.__dataclass_fields__
     done = {tuple(row[name] for name in names) for row in rows}
     todo = [cell for cell in cells(options) if tuple(vars(cell).values()) not in done]
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        for row in pool.map(run, todo):
+    together = [
+        [*group]
+        for _, group in itertools.groupby(
+            todo, lambda cell: (cell.stream, cell.method, cell.bits, cell.seed)
+        )
+    ]
+    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
+        for row in itertools.chain.from_iterable(pool.map(run_all, together)):
             rows.append(row)
             if options.out:
                 options.out.parent.mkdir(parents=True, exist_ok=True)

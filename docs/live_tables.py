@@ -1,5 +1,6 @@
 """The table and the figure of ``live.md`` on drift, from the rows of benchmarks/live_drift.py."""
 
+import itertools
 import json
 import re
 from collections.abc import Iterable
@@ -24,6 +25,14 @@ STYLES = {
 }
 STREAMS = {"change": "classes 0–4, then 5–9", "join": "classes 0–4, then all"}
 
+NAMES = {  # of the methods, as the table calls them
+    "sdoh": "SDOH",
+    "sdoh plain": "SDOH, `memory=0`, `features=None`",
+    "hcoh": "HCOH",
+    "mihash": "MIHash",
+}
+
+SEEDS = 3
 BITS = 32  # of the table; codes of 64 bits are alike
 
 Row = dict[str, Any]
@@ -50,33 +59,58 @@ def drift_table() -> str:
         *(STYLES[name][1] for name in names),
         "difference, mean",
         "least",
+        "old classes",
+        "new classes",
         "encoded",
     ]
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
-    keys = dict.fromkeys((row["stream"], row["method"], row["bits"]) for row in rows)
-    for stream, method, bits in keys:
-        if stream not in STREAMS or bits != BITS:
-            continue
+    for method, stream in itertools.product(NAMES, STREAMS):
         by_name = {
             name: {
                 row["seed"]: row
-                for row in chosen(rows, stream=stream, method=method, bits=bits, strategy=name)
+                for row in chosen(rows, stream=stream, method=method, bits=BITS, strategy=name)
             }
             for name in names
         }
         seeds = set.intersection(*(set(found) for found in by_name.values()))
         if not seeds:
             continue
-        cells = [f"{STREAMS[stream]}; {method.upper().replace('MIHASH', 'MIHash')}"]
+        few = "" if len(seeds) == SEEDS else f" ({len(seeds)} of the seeds)"
+        cells = [f"{STREAMS[stream]}; {NAMES[method]}{few}"]
         for name in names:
             values = [by_name[name][seed]["map"] for seed in seeds]
-            cells.append(f"{np.mean(values):.3f} ± {np.std(values):.3f}")
+            spread = f" ± {np.std(values):.3f}" if len(values) > 1 else ""
+            cells.append(f"{np.mean(values):.3f}{spread}")
         own, every = by_name["on its own"], by_name["every batch"]
         differences = [own[seed]["map"] - every[seed]["map"] for seed in seeds]
         cells += [f"{np.mean(differences):+.3f}", f"{min(differences):+.3f}"]
+        for value in ("map_old", "map_new"):  # not in rows of version 0.1
+            there = all(value in row for row in (*own.values(), *every.values()))
+            found = [own[seed][value] - every[seed][value] for seed in seeds] if there else []
+            cells.append(f"{np.mean(found):+.3f}" if found else "–")
         share = max(own[seed]["encoded"] / every[seed]["encoded"] for seed in seeds)
         cells.append(f"{share:.1%}")
         lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def price_table(method: str = "sdoh") -> str:
+    """A method's prices beside refreshing at every batch, on a seed and queries to choose by."""
+    values = {"map": "all", "map_old": "old classes", "map_new": "new classes"}
+    lines = [f"| {NAMES[method]}, mAP at the end | {' | '.join(values.values())} | encoded |"]
+    lines.append("|---|" + "---:|" * (len(values) + 1))
+    for stream in STREAMS:
+        found = chosen(read("price.jsonl"), method=method, stream=stream)
+        every = next(row for row in found if row["strategy"] == "every batch")
+        for row in found:
+            name = STYLES["every batch"][1] if row is every else f'`"{row["refresh"]}"`'
+            cells = [
+                f"{row[value]:.3f}"
+                + ("" if row is every else f" ({row[value] - every[value]:+.3f})")
+                for value in values
+            ]
+            share = f"{row['encoded'] / every['encoded']:.1%}"
+            lines.append("| " + " | ".join([f"{STREAMS[stream]}; {name}", *cells, share]) + " |")
     return "\n".join(lines)
 
 
@@ -91,6 +125,8 @@ def alarm_table() -> str:
         late: list[int] = []
         missed = early = steady = n = n_steady = 0
         for row in rows:
+            if name not in row["alarms"]:  # river was not at hand
+                continue
             alarms, half = row["alarms"][name], row["items"] // 2
             if row["stream"] == "steady":
                 steady, n_steady = steady + len(alarms), n_steady + 1
@@ -131,7 +167,7 @@ def million_table() -> str:
     return "\n".join(lines)
 
 
-def draw_drift(method: str = "sdoh", bits: int = 32) -> "Figure":
+def draw_drift(method: str = "sdoh plain", bits: int = 32) -> "Figure":
     """mAP along two streams, of all classes so far and of those that come now; encoded items."""
     rows = chosen(read("drift.jsonl"), method=method, bits=bits)
     figure = new_figure(9.6, 6.6)

@@ -12,7 +12,7 @@ from streamhash.lab.rows import LATER, Row
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ablation_table", "draw_sorted", "order_table", "sorted_figure"]
+__all__ = ["ablation_table", "draw_sorted", "noise_table", "order_table", "sorted_figure"]
 
 FOLDER = Path(__file__).parents[1] / "results" / "orders"
 CURVES = "curves"  # the folder of the figure's rows
@@ -25,6 +25,7 @@ NOTHING = "No rows yet; [results/README.md](../results/README.md) has the comman
 
 Column = tuple[str, float]  # order, and share of wrong labels
 LOOKS: tuple[Column, ...] = ("shuffled", 0), ("sorted", 0), ("shuffled", 0.2)
+SAME = {("natural", 0.2): ("shuffled", 0.2)}  # wrong labels come in the set's usual order
 ByColumn = dict[Column, Line]
 
 
@@ -57,7 +58,8 @@ def ablation_table(folder: Path = FOLDER) -> str:
     found: dict[str, dict[tuple[str, Column], float]] = {}
     rows = [row for data in (*SETS, ABLATION) for row in read_rows(folder / data / "rows.jsonl")]
     for row in rows:
-        cell, look = (row["method"], row["settings"], row["n_bits"], row["seed"]), _column(row)
+        cell = row["method"], row["settings"], row["n_bits"], row["seed"]
+        look = SAME.get(_column(row), _column(row))
         if cell == (OWN, "default", BITS, 0) and look in LOOKS:
             changes = ", ".join(f"`{name}={value}`" for name, value in row["changes"].items())
             by_set = found.setdefault(changes or "default", {})
@@ -75,6 +77,34 @@ def ablation_table(folder: Path = FOLDER) -> str:
         ]
         lines.append([changes, *cells])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n\nOne seed."
+
+
+def noise_table(folder: Path = FOLDER) -> str:
+    """What a fifth of wrong labels costs SDOH, and the best of the other methods, on each set."""
+    head = ["mAP, right labels, then 20 % wrong ones", "SDOH", "loses", "best other", "", "loses"]
+    lines = [head, ["---", "---:", "---:", "---", "---:", "---:"]]
+    for data in SETS:
+        found = _by_method(data, folder)
+        noisy = {column for by in found.values() for column in by if column[1]}
+        if not noisy:
+            continue
+        order, noise = min(noisy)
+        pairs = {
+            method: (_value(by, (order, 0.0)), _value(by, (order, noise)))
+            for (method, _), by in found.items()
+            if (order, 0.0) in by and (order, noise) in by
+        }
+        own = pairs.pop(OWN, None)
+        if own is None or not pairs:
+            continue
+        best = max(pairs, key=lambda method: pairs[method])
+        cells = [
+            cell
+            for name, (right, wrong) in (("", own), (METHODS[best].__name__, pairs[best]))
+            for cell in (name, f"{brief(right)}, {brief(wrong)}", brief(right - wrong))
+        ]
+        lines.append([data, *cells[1:]])
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _column(row: Row) -> Column:

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from calibration_tables import calibration_table, draw_calibration
 from fault_tables import cost_table, fault_table, kill_places, request_table
-from live_tables import alarm_table, draw_drift, drift_table, million_table
+from live_tables import alarm_table, draw_drift, drift_table, million_table, price_table
 from option_tables import with_options
-from order_tables import ablation_table, draw_sorted, order_table, sorted_figure
+from order_tables import ablation_table, draw_sorted, noise_table, order_table, sorted_figure
 from streamhash.hashers import METHODS
 from streamhash.lab import (
     Comparison,
@@ -254,12 +254,14 @@ TABLES: dict[str, Callable[[], str]] = {
     "calibration": calibration_table,
     "live-million": million_table,
     "live-alarms": alarm_table,
+    "live-price": price_table,
     "sorted-stream": sorted_figure,
     "ablation": ablation_table,
     "faults": fault_table,
     "fault-kills": kill_places,
     "fault-requests": request_table,
     "fault-cost": cost_table,
+    "wrong-labels": noise_table,
 }
 
 

@@ -128,13 +128,14 @@ def test_rows_left_out_are_judged_as_if_they_had_never_come(ridge, equal):
     seen = []
 
     def judge(self, *arguments):
-        seen.append(share_right(self, *arguments))
-        return seen[-1]
+        right = are_right(self, *arguments)
+        seen.append(right.mean())
+        return right
 
-    share_right = _Centres.share_right
+    are_right = _Centres.are_right
     with (
         mock.patch.multiple(discriminant, RIDGES=(ridge,)),
-        mock.patch.object(_Centres, "share_right", judge),
+        mock.patch.object(_Centres, "are_right", judge),
     ):
         of_sums = summed(X, shares).scores(None, equal=equal, judges=(X, shares))
         of_rows = scores_of_rows(X, shares, None, equal=equal)
@@ -160,3 +161,22 @@ def test_the_ridge_is_larger_for_few_rows_and_wrong_labels():
 
     assert chosen(20_000, 0) == 0.05
     assert chosen(100, 0.3) >= 0.8
+
+
+@pytest.mark.parametrize(
+    ("gained", "lost", "ridge"),
+    [
+        (9, 1, 0.2),
+        (22, 13, 0.05),  # nine more of a hundred, and chance
+        (0, 0, 0.05),
+    ],
+)
+def test_a_larger_ridge_must_be_better_by_more_than_chance(monkeypatch, gained, lost, ridge):
+    X = np.random.default_rng(0).standard_normal((100, 5)).astype(np.float32)
+    shares = np.eye(4, dtype=np.float32)[np.arange(100) % 4]
+    rows = np.arange(100)
+    told = iter([rows >= gained, rows < 100 - lost, rows < 0])  # of 0.05, 0.2 and 0.8
+    monkeypatch.setattr(_Centres, "are_right", lambda *_: next(told))
+    sums = summed(X, shares)
+    A, _ = sums.scores(None, equal=True, judges=(X, shares))
+    np.testing.assert_array_equal(A, sums.scores(ridge, equal=True)[0])

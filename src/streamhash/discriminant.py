@@ -22,6 +22,7 @@ Judges = tuple[NDArray[Any], Matrix]  # rows (m, D), and their shares of the cla
 Solve = Callable[[float, Matrix | None], tuple[Numbers, Numbers]]  # of a ridge and rows U: _solved
 RIDGES = 0.05, 0.2, 0.8, 3.2, 12.8
 WORTH = 0.003  # of the rows: so many more must be right by a larger ridge
+SURE = 2.0  # deviations: by so many a larger ridge must be better in all, or it is chance
 TOO_LARGE = (
     "SDOH: the sums over its rows are too large, or not those of any rows; look for extreme values "
     "in X, or load another copy of the model."
@@ -209,15 +210,18 @@ def _weights(
     shares = shares[:, centres.is_there]
     F, shares = F[shares.any(axis=1)], shares[shares.any(axis=1)]
     U = centres.from_own(F, shares)
-    weights, most = None, 0.0
+    if not len(U):
+        return solve(RIDGES[0], None)[0]
+    found: list[tuple[NDArray[np.bool_], Numbers]] = []
     for each in RIDGES:
         A, lengths = solve(each, U)
-        right = centres.share_right(A, lengths, U, shares) if len(U) else 0.0
-        if weights is not None and right < most + WORTH:
+        right = centres.are_right(A, lengths, U, shares)
+        if found and right.mean() < found[-1][0].mean() + WORTH:
             break
-        weights, most = A, right
-    assert weights is not None
-    return weights
+        found.append((right, A))
+    (before, least), (after, most) = found[0], found[-1]
+    gained, lost = int((after & ~before).sum()), int((before & ~after).sum())
+    return most if gained - lost > SURE * np.sqrt(gained + lost) else least  # McNemar's test
 
 
 class _Centres:
@@ -251,8 +255,10 @@ class _Centres:
         U: Matrix = (F - self._origin - shares @ self.apart).astype(F.dtype)
         return U
 
-    def share_right(self, A: Numbers, lengths: Numbers, U: Matrix, shares: Matrix) -> float:
-        """Return the share of rows that are given a class of theirs by all rows but themselves.
+    def are_right(
+        self, A: Numbers, lengths: Numbers, U: Matrix, shares: Matrix
+    ) -> NDArray[np.bool_]:
+        """Return which rows are given a class of theirs by all rows but themselves.
 
         With M = Σ + r I and u = f − m_c, a row is nearest to the class j with the least
         (f − m_j)ᵀ M⁻¹ (f − m_j). To leave it out takes a u uᵀ off Σ, a = 1 / n (1 − 1/n_c), which
@@ -271,7 +277,8 @@ class _Centres:
         if self._log_shares is not None:
             distances -= 2 * self._log_shares
         nearest = distances.argmin(axis=1)
-        return float((shares[np.arange(len(U)), nearest] > 0).mean())
+        right: NDArray[np.bool_] = shares[np.arange(len(U)), nearest] > 0
+        return right
 
 
 def _plus(packed: Matrix, F: Matrix, sign: int, *, overwrite: bool = False) -> Matrix:

@@ -41,5 +41,7 @@ def test_codes_are_the_same_bits(rows, data, name, seed):
         pytest.skip(f"no codes are kept for {machine()}; see tests/golden/make.py")
     if data == "mnist":
         need_data("mnist")
-    hasher = dict(hashers(seed))[name]
-    assert digest(hasher, *rows(data)) == KEPT[machine()][f"{data}, {name}, seed {seed}"]
+    kept = KEPT[machine()].get(f"{data}, {name}, seed {seed}")
+    if kept is None:
+        pytest.skip(f"none of {name} was made on {machine()} since its default was last changed")
+    assert digest(dict(hashers(seed))[name], *rows(data)) == kept
