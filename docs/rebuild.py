@@ -13,6 +13,7 @@ benchmark printed. The options in ``cli.md`` are those that the verbs have.
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -292,9 +293,9 @@ def draw() -> None:
     folder = ROOT / "docs" / "figures"
     folder.mkdir(exist_ok=True)
     save_png(draw_search(read_search(printed("search"))), folder / "search.png", dpi=150)
-    wanted = [found["sdoh"][KERNEL], found["sdoh"][PLAIN]]
-    wanted += [found[name]["default"] for name in METHODS if "default" in found.get(name, {})]
-    save_png(draw_curves([by_bits[32] for by_bits in wanted]), folder / "mnist-defaults.png")
+    wanted = [found[name]["default"][32] for name in METHODS if "default" in found.get(name, {})]
+    wanted.append(replace(found["sdoh"][PLAIN][32], label="SDOH 0.1"))
+    save_png(draw_curves(wanted), folder / "mnist-defaults.png")
     save_png(draw_drift(), folder / "live-drift.png", dpi=110)
     save_png(draw_calibration(), folder / "calibration.png", dpi=110)
     if (along_classes := draw_sorted()) is not None:
