@@ -27,7 +27,7 @@ import json
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 
 import streamhash
 from streamhash import HCOH, SDOH, MIHash
+from streamhash.base import OnlineHasher
 from streamhash.lab.datasets import DataSet, available, load_data
 from streamhash.lab.rows import to_json
 from streamhash.lab.run import describe_machine
@@ -51,10 +52,11 @@ from streamhash.metrics import mean_average_precision
 
 STREAMS = ("change", "join", "steady")
 STRATEGIES = {"every batch": "manual", "on its own": "gain", "every N": "", "frozen": "manual"}
-PLAIN = {"memory": 0, "features": None}
-HASHERS = {  # SDOH as it comes, and as it came up to version 0.1
+HASHERS: dict[
+    str, Callable[..., OnlineHasher]
+] = {  # SDOH as it comes, and as it came up to version 0.1
     "sdoh": SDOH,
-    "sdoh plain": partial(SDOH, **PLAIN),
+    "sdoh plain": partial(SDOH, memory=0, features=None),
     "hcoh": HCOH,
     "mihash": MIHash,
 }
@@ -161,7 +163,7 @@ def settled_once() -> Iterator[None]:
             return settle(self)
         key = self.seed_, self.n_bits, self.n_samples_seen_
         if key in kept:
-            vars(self).update(kept[key])
+            self.__dict__.update(kept[key])
             return self
         settle(self)
         kept[key] = {name: getattr(self, name) for name in SETTLED}
