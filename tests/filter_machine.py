@@ -130,13 +130,16 @@ class FilterMachine(RuleBasedStateMachine):
         for i in ids:
             del self.there[i]
 
-    @rule(number=st.integers(100, 120), n=st.integers(1, 1100))
-    def many_come_and_go(self, number, n):
-        """Places of deleted items are used up, so that the others move up."""
-        rows = np.tile(vector(number), (n, 1))
-        self.c.add(range(2000, 2000 + n), rows, metadata=[{"n": 1}] * n)
-        self.c.find("n = 1")
-        self.c.delete(range(2000, 2000 + n))
+    @rule(n=st.integers(1050, 1100), more=st.integers(0, 100))
+    def many_come_and_go(self, n, more):
+        """Places of deleted items are used up: the others move up, and new ones come."""
+        ids = range(2000, 2000 + n + more)
+        for size, value in ((n, 1), (n + more, 2)):
+            rows = np.tile(vector(value), (size, 1))
+            self.c.add(ids[:size], rows, metadata=[{"n": value}] * size)
+            for c in (self.c, self.reader):
+                assert c.find(f"n = {value} AND id >= 2000") == [*ids[:size]]
+            self.c.delete(ids[:size])
 
     @precondition(lambda self: self.c.model_number)
     @rule()
@@ -160,10 +163,11 @@ class FilterMachine(RuleBasedStateMachine):
 
         return [i for i in self.there if Filter.parse(text).holds(partial(read, i))]
 
-    @rule(where=st.sampled_from(FILTERS))
-    def find(self, where):
-        for c in (self.c, self.reader):
-            assert c.find(where) == self.matching(where)
+    @rule()
+    def find(self):
+        for where in FILTERS:
+            for c in (self.c, self.reader):
+                assert c.find(where) == self.matching(where), where
 
     @precondition(lambda self: self.c.model_number)
     @rule(where=st.sampled_from(FILTERS), k=st.integers(1, 12))

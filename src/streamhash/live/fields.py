@@ -6,14 +6,14 @@ by place of the view's listing, and a filter's mask is worked out for a moment o
 a search with a filter sees one moment, as any other does.
 
 **Types.** Each value has its own: a condition is unknown for values of another kind than it
-compares with, and an error if no item has a value of that kind. Whole numbers are int64; once a
+compares with, and an error if no item has a value of that kind. Whole numbers are exact; once a
 field has a fraction, or a number beyond 64 bits, all of its numbers are float64. Strings that are
 ISO dates can be compared with dates, too.
 
-**Memory.** Numbers take 9 bytes an item, all else 4 and what the different values take. Columns
-stay as long as all of them take no more than 64 bytes an item, or 256 MiB if that is more; those
-not used for longest go first. A filter whose own columns take more is refused. The masks of the
-last filters take a byte an item each.
+**Memory.** Numbers take 2 to 9 bytes an item, all else 1 to 4 and what the different values take.
+Columns stay as long as all of them take no more than 64 bytes an item, or 256 MiB if that is more;
+those not used for longest go first. A filter whose own columns take more is refused. The masks of
+the last filters take a byte an item each.
 """
 
 import json
@@ -73,7 +73,7 @@ class Column:
         self._size = size
         self._numbers: NDArray[Any] | None = None  # 0 where there is none
         self._is_number = np.zeros(0, np.bool_)
-        self._codes: NDArray[np.int32] | None = None  # of all other values, -1 where there is none
+        self._codes: NDArray[Any] | None = None  # of all other values, -1 where there is none
         self._values: list[Any] = []  # by code
         self._numbered: dict[Any, int] = {None: -1}
         self._dates = np.empty(0, np.int64)  # by code, as far as they were asked for
@@ -122,10 +122,12 @@ class Column:
         except OverflowError:
             numbers = np.array([_as_float(value) for value in values])
         if self._numbers is None:
-            self._numbers = np.zeros(self._size, np.int64)
+            self._numbers = np.zeros(self._size, np.int8)
             self._is_number = np.zeros(self._size, np.bool_)
-        if numbers.dtype == np.float64 and self._numbers.dtype == np.int64:
-            self._numbers = self._numbers.astype(np.float64)
+        if numbers.dtype == np.float64:
+            self._numbers = self._numbers.astype(np.float64, copy=False)
+        elif self._numbers.dtype != np.float64:
+            self._numbers = _wide_enough(self._numbers, int(numbers.min()), int(numbers.max()))
         self.kinds.add("number")
         self._numbers[places] = numbers
         self._is_number[places] = ~np.isnan(numbers)  # version 0.1.0 took NaN
@@ -143,9 +145,9 @@ class Column:
                 self._value_bytes += VALUE_BYTES + (4 if is_list else 1) * text_bytes
                 self.kinds.add(kind_of(value))
         if self._codes is None:
-            self._codes = np.full(self._size, -1, np.int32)
-        codes = np.fromiter(map(self._numbered.__getitem__, keys), np.int32, len(keys))
-        self._codes[places] = codes
+            self._codes = np.full(self._size, -1, np.int8)
+        self._codes = _wide_enough(self._codes, -1, len(self._values))
+        self._codes[places] = np.fromiter(map(self._numbered.__getitem__, keys), np.int64)
 
     # ---------------------------------------------------------------------------------- conditions
 
@@ -213,13 +215,13 @@ def true_of(condition: Condition, values: Iterable[Any]) -> Mask:
 
 def compare_numbers(numbers: NDArray[Any], condition: Condition) -> Mask:
     """Compare numbers exactly, as they are stored."""
-    is_whole = numbers.dtype == np.int64
+    is_whole, among = numbers.dtype.kind == "i", []
     if condition.op in ("in", "not in"):
-        among: list[Any]
-        if is_whole:
-            among = [int(v) for v in condition.values if v == int(v) and -(2**63) <= v < 2**63]
-        else:
-            among = [float(value) for value in condition.values]
+        for value in condition.values:
+            if not is_whole:
+                among.append(float(value))
+            elif value == int(value) and _fits(int(value), numbers.dtype):
+                among.append(int(value))
         if len(among) <= FEW_CODES:
             found = reduce(
                 np.logical_or, [numbers == value for value in among], np.zeros(len(numbers), bool)
@@ -236,7 +238,7 @@ def compare_numbers(numbers: NDArray[Any], condition: Condition) -> Mask:
     return np.asarray(found, np.bool_)
 
 
-def _looked_up(table: Mask, codes: NDArray[np.int32]) -> Mask:
+def _looked_up(table: Mask, codes: NDArray[Any]) -> Mask:
     """Return the table's entry of each code, False where it is -1."""
     table = np.append(table, False)
     few, others = np.flatnonzero(table), np.flatnonzero(~table)
@@ -246,7 +248,7 @@ def _looked_up(table: Mask, codes: NDArray[np.int32]) -> Mask:
     return ~_among(codes, others) if len(others) <= FEW_CODES else table[codes]
 
 
-def _among(codes: NDArray[np.int32], few: NDArray[Any]) -> Mask:
+def _among(codes: NDArray[Any], few: NDArray[Any]) -> Mask:
     found = np.zeros(len(codes), np.bool_)
     for code in few.tolist():
         found |= codes == code
@@ -263,6 +265,16 @@ def _as_float(value: float) -> float:
         return float(value)
     except OverflowError:  # version 0.1.0 took numbers of any length
         return float("inf") if value > 0 else float("-inf")
+
+
+def _fits(value: int, kind: np.dtype[Any]) -> bool:
+    return bool(np.iinfo(kind).min <= value <= np.iinfo(kind).max)
+
+
+def _wide_enough(array: NDArray[Any], low: int, high: int) -> NDArray[Any]:
+    """Return whole numbers in the smallest type, from theirs on, that holds these, too."""
+    kinds = [array.dtype, *map(np.dtype, (np.int16, np.int32, np.int64))]
+    return array.astype(next(k for k in kinds if _fits(low, k) and _fits(high, k)), copy=False)
 
 
 def _grown(array: NDArray[Any], size: int, fill: Any) -> NDArray[Any]:
