@@ -190,7 +190,7 @@ def test_vectors_are_read_from_the_files_as_lance_reads_them(tmp_path, kind, mon
         keys = c._view.now.directory.find([110, 3, 45, 90])
         addresses = own._addresses.find(own.dataset("items"), np.insert(keys, 2, 10**6))
         assert (addresses >= 0).tolist() == [True, True, False, True, True]
-        read = pages.read_vectors(own.dataset("items"), addresses[addresses >= 0])
+        read = pages.VectorFiles().read(own.dataset("items"), addresses[addresses >= 0])
         assert read is not None, "Lance describes its pages in other words: see pages.FLAT"
         assert read.dtype == kind
         assert np.array_equal(read, np.array([vector(n, 128) for n in (110, 3, 45, 90)], kind))
@@ -200,7 +200,7 @@ def test_narrow_vectors_are_read_by_lance(tmp_path):
     with Collection.create(tmp_path / "items", LSH(8, batch_size=5, random_state=0)) as c:
         c.add(range(30), np.random.default_rng(0).normal(size=(30, 5)))
         own = c._journal
-        assert pages.read_vectors(own.dataset("items"), np.arange(3)) is None
+        assert pages.VectorFiles().read(own.dataset("items"), np.arange(3)) is None
         query = c.get([4])[0].vector
         assert c.search([query], 1, rescore=30).ids.tolist() == [[4]]
 

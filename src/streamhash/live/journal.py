@@ -65,7 +65,7 @@ from streamhash.live import arrow
 from streamhash.live.addresses import Addresses
 from streamhash.live.arrow import CODE, Batch, Keys, import_lance, import_pyarrow
 from streamhash.live.locks import ReaderLease, WriterLock, leased, uninterrupted
-from streamhash.live.pages import read_vectors
+from streamhash.live.pages import VectorFiles
 from streamhash.live.store import WAY_BACK, Store, data_files
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class Journal:
         self._untidy = False  # something that does not count is still stored
         self._tidied: int | None = None  # how often there was something to tidy up
         self._last_model = (0, 0)  # a version of models, and the greatest number in it
-        self._addresses = Addresses()
+        self._addresses, self._vector_files = Addresses(), VectorFiles()
 
     def another(self) -> "Journal":
         """Return the same datasets opened anew: for another thread, or for another version."""
@@ -538,7 +538,7 @@ class Journal:
                     f"{self.address}: stores no vectors to score by; search without rescore."
                 )
             found = self._addresses.find(items, keys)
-            vectors = read_vectors(items, found[found >= 0])
+            vectors = self._vector_files.read(items, found[found >= 0])
         if vectors is None:
             return self.items(keys)
         return Batch(None, vectors, None, None, None, keys[found >= 0])

@@ -44,30 +44,50 @@ class Pages(NamedTuple):
         return self.starts[page] + (rows - self.firsts[page]) * row_bytes
 
 
-def read_vectors(dataset: "lance.LanceDataset", addresses: Keys) -> NDArray[Any] | None:
-    """Read vectors by their addresses; None where Lance has to do it."""
-    if "://" in str(dataset.uri) or not hasattr(os, "pread"):
-        return None
-    kind_of_list = dataset.schema.field("vector").type
-    width, kind = int(kind_of_list.list_size), np.dtype(kind_of_list.value_type.to_pandas_dtype())
+class VectorFiles:
+    """The files that hold the vectors of a dataset, looked up once for each of its versions."""
+
+    def __init__(self) -> None:
+        self._version = 0
+        self._known: dict[int, tuple[Path, Pages] | None] = {}  # by fragment
+
+    def read(self, dataset: "lance.LanceDataset", addresses: Keys) -> NDArray[Any] | None:
+        """Read vectors by their addresses; None where Lance has to do it."""
+        if "://" in str(dataset.uri) or not hasattr(os, "pread"):
+            return None
+        if dataset.version != self._version:
+            self._version, self._known = int(dataset.version), {}
+        kind_of_list = dataset.schema.field("vector").type
+        width = int(kind_of_list.list_size)
+        kind = np.dtype(kind_of_list.value_type.to_pandas_dtype())
+        vectors = np.empty((len(addresses), width), kind)
+        fragments = addresses >> FRAGMENT_BITS
+        for number in np.unique(fragments).tolist():
+            if number not in self._known:
+                self._known[number] = _find(dataset, number, width, kind)
+            found = self._known[number]
+            if found is None:
+                return None
+            chosen = np.flatnonzero(fragments == number)
+            rows = addresses[chosen] & (2**FRAGMENT_BITS - 1)
+            size = width * kind.itemsize
+            content = _read(found[0], found[1].offsets(rows, size).tolist(), size)
+            vectors[chosen] = np.frombuffer(content, kind).reshape(-1, width)
+        return vectors
+
+
+def _find(
+    dataset: "lance.LanceDataset", number: int, width: int, kind: np.dtype[Any]
+) -> tuple[Path, Pages] | None:
+    """Return the file of a fragment that has its vectors, and where; None if only Lance knows."""
     field: Any = dataset.lance_schema.field("vector")
-    number = field.id()
-    vectors = np.empty((len(addresses), width), kind)
-    fragments = addresses >> FRAGMENT_BITS
-    for wanted in np.unique(fragments).tolist():
-        fragment: Any = dataset.get_fragment(wanted)
-        file = next((each for each in fragment.data_files() if number in each.fields), None)
-        if file is None or file.base_id is not None:
-            return None
-        path = Path(str(dataset.uri)) / "data" / file.path
-        pages = _pages(path, file.column_indices[file.fields.index(number)], width, kind)
-        if pages is None:
-            return None
-        chosen = np.flatnonzero(fragments == wanted)
-        rows = addresses[chosen] & (2**FRAGMENT_BITS - 1)
-        content = _read(path, pages.offsets(rows, vectors[0].nbytes).tolist(), vectors[0].nbytes)
-        vectors[chosen] = np.frombuffer(content, kind).reshape(-1, width)
-    return vectors
+    fragment: Any = dataset.get_fragment(number)
+    file = next((each for each in fragment.data_files() if field.id() in each.fields), None)
+    if file is None or file.base_id is not None:
+        return None
+    path = Path(str(dataset.uri)) / "data" / file.path
+    pages = _pages(path, file.column_indices[file.fields.index(field.id())], width, kind)
+    return None if pages is None else (path, pages)
 
 
 def _read(path: Path, offsets: list[int], n_bytes: int) -> bytes:
