@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from answer_tables import quality_table
 from calibration_tables import calibration_table, draw_calibration
 from fault_tables import cost_table, fault_table, kill_places, request_table
 from live_tables import alarm_table, draw_drift, drift_table, million_table, price_table
@@ -258,6 +259,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "live-price": price_table,
     "sorted-stream": sorted_figure,
     "ablation": ablation_table,
+    "answer-quality": quality_table,
     "faults": fault_table,
     "fault-kills": kill_places,
     "fault-requests": request_table,
