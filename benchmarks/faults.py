@@ -41,6 +41,7 @@ from streamhash.live.view import Directory, Moment
 
 WIDTH, CLASSES, BITS = 16, 5, 32
 EVERY = 150  # learned items, after which it refreshes by itself
+PIECE = 50  # kills of one collection; then their row is kept, and another one begins
 
 Task = dict[str, Any]
 
@@ -450,7 +451,12 @@ def main() -> None:
     runs = [(arguments.kills - large, 3_000, seed), (large, 100_000, seed + 1_000_000)]
     if arguments.items is not None:
         runs = [(arguments.kills, arguments.items, seed)]
-    for kills, n_items, first in runs:
+    pieces = [
+        (min(PIECE, kills - done), n_items, first + done)
+        for kills, n_items, first in runs
+        for done in range(0, kills, PIECE)
+    ]
+    for kills, n_items, first in pieces:
         start = time.perf_counter()
         row = run(kills, n_items, first)
         keep(row, time.perf_counter() - start)
