@@ -62,7 +62,8 @@ def check_projections(projections: ArrayLike, n_bits: int, *, place: str) -> NDA
 
 def check_k(k: Any, n_queries: int, n_items: int, *, place: str) -> None:
     """Refuse what is no number of neighbours, or more answers than anybody has memory for."""
-    check_parameters(place, {"k": k}, {"k": Whole(1)})
+    if type(k) is not int or k < 1:
+        check_parameters(place, {"k": k}, {"k": Whole(1)})
     if n_queries * k > max(MOST_ANSWERS, n_queries * n_items):
         raise InputError(
             f"{place}: {n_queries} queries with k={shown(k)} are more than {MOST_ANSWERS} answers, "
