@@ -19,11 +19,11 @@ ROOT = Path(__file__).parents[1]
 ROWS = ROOT / "results" / "faults" / "durable.jsonl"
 
 
-def keep(row: dict[str, object], seconds: float) -> None:
-    """Add a row, and say it."""
+def keep(row: dict[str, object], seconds: float, rows: Path = ROWS) -> None:
+    """Add a row to a file of them, and say it."""
     row = {**row, "seconds": round(seconds), "machine": describe_machine("pylance")}
-    ROWS.parent.mkdir(parents=True, exist_ok=True)
-    with ROWS.open("a", encoding="utf-8") as file:
+    rows.parent.mkdir(parents=True, exist_ok=True)
+    with rows.open("a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")
     print(json.dumps(row))
 

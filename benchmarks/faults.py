@@ -436,12 +436,13 @@ def run(kills: int, n_items: int, seed: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    from fault_durable import keep
+    from fault_durable import ROWS, keep
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--items", type=int, help="default: 3,000, and 100,000 for a fifth")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=ROWS, help="a file of rows to add to")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve:
@@ -459,7 +460,7 @@ def main() -> None:
     for kills, n_items, first in pieces:
         start = time.perf_counter()
         row = run(kills, n_items, first)
-        keep(row, time.perf_counter() - start)
+        keep(row, time.perf_counter() - start, arguments.out)
         if row["lost"]:
             sys.exit(1)
 

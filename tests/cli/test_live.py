@@ -474,7 +474,7 @@ def test_others_read_while_one_writes_and_nobody_else_writes(digits, fresh):
     try:
         writer.stdin.write("".join(lines[:300]))
         writer.stdin.flush()
-        _wait_for(fresh, 300)
+        _wait_for(fresh, 300, model=1)
         assert json.loads(live("search", fresh, "--id", 7, "-k", 1, "--json"))[0]["items"]
         result = run("live", "delete", fresh, 1)
         refused(
@@ -508,11 +508,11 @@ def test_a_killed_add_goes_on_where_it_was(digits, fresh):
     assert ids == [*range(N)]
 
 
-def _wait_for(path, n):
-    """Wait until another process has stored so many items."""
+def _wait_for(path, n, model=0):
+    """Wait until another process has stored so many items, and until a model serves them."""
     end = time.monotonic() + 60
     with Collection.open(path, read_only=True) as items:
-        while len(items) < n:
+        while len(items) < n or items.model_number < model:
             assert time.monotonic() < end, "the writer stored too little"
             time.sleep(0.05)
 

@@ -66,13 +66,13 @@ def test_without_the_insides_of_numba_kernels_are_plain_cached_functions(tmp_pat
 WITH_A_CLASS = """
 import sys
 import numpy as np
-from streamhash.kernels.hamming import planes, scan
+from streamhash.kernels.hamming import items as module, scan
 
-items = scan.Items
+items = module.Items
 if "renamed" in sys.argv:
     items.__name__ = items.__qualname__ = "Renamed"
-    scan.Renamed = items
-    del scan.Items
+    module.Renamed = items
+    del module.Items
 one = items(np.zeros((1, 1, 64), np.uint8), np.arange(64), np.empty(0, np.int64), 64, 64, 64, 0)
 found = np.empty(1, np.int32), np.empty(1, np.int64)
 scan._arrange(np.array([3 << 48, 2 << 48], np.uint64), one, 9, *found)

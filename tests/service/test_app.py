@@ -235,7 +235,7 @@ def test_scores_that_are_no_number_are_null(call):
         ({"where": "prise < 3"}, 400),
         ({"where": [1]}, 422),
         ({"k": 1000, "rescore": 1000}, 413),
-        ({"model": 99, "rescore": 2}, 422),
+        ({"model": 99, "rescore": 2}, 400),
     ],
     ids=str,
 )
