@@ -245,7 +245,7 @@ MODES = [
 ]
 
 
-def run_writes(every, sample, seed, only, kinds):
+def run_writes(every, sample, seed, only, kinds, call):
     """Try every so-manieth call in each way, or a sample of all of them."""
     tried, told, lost = collections.Counter(), collections.Counter(), []
     with place() as folder:
@@ -255,6 +255,7 @@ def run_writes(every, sample, seed, only, kinds):
             for mode in MODES
             if only in (None, mode[0])
             for number, at in [*failing.places(kinds or mode[1])][seed % every :: every]
+            if call in (None, "opening" if number < 0 else STEPS[number].name)
         ]
         if sample is not None:
             runs = random.Random(seed).sample(runs, sample)
@@ -498,6 +499,7 @@ def main():
     parser.add_argument("--sample", type=int, help="try so many calls, by chance")
     parser.add_argument("--kinds", help=f"of calls, some letters of {ALL}")
     parser.add_argument("--mode", choices=[mode[0] for mode in MODES])
+    parser.add_argument("--call", help="what is called, such as replace; if not given, all")
     parser.add_argument("--n", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--large", action="store_true", help="files count as large ones")
@@ -505,7 +507,12 @@ def main():
     logging.disable(logging.WARNING)
     if arguments.what == "writes":
         row = run_writes(
-            arguments.step, arguments.sample, arguments.seed, arguments.mode, arguments.kinds
+            arguments.step,
+            arguments.sample,
+            arguments.seed,
+            arguments.mode,
+            arguments.kinds,
+            arguments.call,
         )
     elif arguments.what == "write":
         write_on(arguments.path)

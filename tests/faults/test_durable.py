@@ -47,6 +47,13 @@ def test_calls_that_fail_lose_nothing():
 
 @pytest.mark.slow
 @watched
+def test_a_replaced_item_that_cannot_be_read_any_more_is_tidied_up_later():
+    row = run("writes", "--mode", "EIO lasting", "--kinds", "r", "--call", "replace", "--step", 3)
+    assert sum(row["tried"].values()) > 10
+
+
+@pytest.mark.slow
+@watched
 def test_power_cuts_lose_nothing():
     row = run("cuts", "--n", 30)
     assert row["syncs"] > 100

@@ -460,8 +460,7 @@ class Journal:
     def delete_items(self, keys: Keys) -> None:
         """Delete the items with these keys."""
         if len(keys):
-            found = self._addresses.find(self.dataset("items"), keys)
-            self.store.delete("items", found[found >= 0])
+            self.store.delete("items", self._found(keys))
 
     def delete_replaced(self, keys: Keys) -> None:
         """Delete items that do not count any more."""
@@ -481,10 +480,15 @@ class Journal:
             logger.warning("%s", error)
             self.read_only = self.is_stale = True  # from here on a reader like others
 
+    def _found(self, keys: Keys) -> Keys:
+        """Return the addresses of those keys that are stored."""
+        with self.store.reading("items"):
+            found = self._addresses.find(self.dataset("items"), keys)
+        return found[found >= 0]
+
     def _among(self, keys: Keys) -> str:
         """Say to Lance which items are meant: by their addresses, so that it need not scan."""
-        found = self._addresses.find(self.dataset("items"), keys)
-        found = found[found >= 0].tolist()
+        found = self._found(keys).tolist()
         return f"_rowaddr IN ({', '.join(map(str, found))})" if found else "false"
 
     def keys(self) -> Keys:
