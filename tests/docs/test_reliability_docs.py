@@ -7,7 +7,7 @@ import pytest
 from pages import ROOT, read_page
 
 LEAST = {
-    "process killed": 220,
+    "process killed": 670,
     "power cut, simulated": 200,
     "EIO at each write, sync, rename and link, once": 500,
     "EIO at each write, sync, rename and link, lasting": 500,
@@ -16,7 +16,7 @@ LEAST = {
     "a bit flipped": 1000,
     "calls of 8 threads in 3 processes": 200_000,
     "changed files of models": 10_000,
-    "requests made up at random": 70_000,
+    "requests made up at random": 100_000,
 }
 
 
