@@ -7,7 +7,7 @@ import pytest
 from pages import ROOT, read_page
 
 LEAST = {
-    "process killed": 670,
+    "process killed": 1000,
     "power cut, simulated": 200,
     "EIO at each write, sync, rename and link, once": 500,
     "EIO at each write, sync, rename and link, lasting": 500,
