@@ -52,6 +52,7 @@ def test_a_lease_that_cannot_be_left_is_done_without(tmp_path):
     (tmp_path / "readers").write_text("in the way")
     with ReaderLease(tmp_path, 5, 2) as lease:
         lease.renew()
+    assert (tmp_path / "readers").read_text() == "in the way"
 
 
 def test_leases_of_the_dead_and_of_version_01(tmp_path):
