@@ -364,3 +364,61 @@ def test_merging_with_an_empty_one_another_size_and_another_kind():
     matrix.take(X, np.eye(4, dtype=np.uint8)[y])
     with pytest.raises(InputError, match=r"ClassMemory\.merged: .* pass all labels as numbers"):
         ClassMemory.merged(a, matrix)
+
+
+def test_missing_rows_are_drawn_again_from_those_that_came():
+    X, y = np.arange(60, dtype=np.float32)[:, None], np.array(["a"] * 40 + ["b"] * 15 + ["c"] * 5)
+    memory = ClassMemory(15, random_state=0)
+    memory.take(X, y)
+    assert memory.missing() == {}
+    kept = memory.rows[memory.labels == 0].ravel()  # 5 of each
+    memory.forget(kept[:3, None], np.array(["a"] * 3))
+    assert memory.missing() == {"a": 3}
+    others = np.setdiff1d(np.arange(40), kept[:3])
+    memory.refill(X[others], y[others])  # two of them are there already
+    assert memory.missing() == {}
+    now = memory.rows[memory.labels == 0].ravel()
+    assert len({*now}) == 5
+    assert {*kept[3:]} < {*now}
+    assert not {*kept[:3]} & {*now}
+    assert memory.counts_.tolist() == [37, 15, 5]  # refilled rows were counted before
+    with pytest.raises(InputError, match="of which no row has come"):
+        memory.refill(X[:1], np.array(["d"]))
+    with pytest.raises(InputError, match="refill: this memory has not seen any rows"):
+        ClassMemory(3).refill(X[:1], y[:1])
+
+
+def test_a_refilled_memory_is_a_fair_sample_of_what_is_left():
+    X = np.arange(100, dtype=np.float32)[:, None]
+    y, times = np.zeros(100, int), np.zeros(120)
+    for seed in range(2000):
+        memory = ClassMemory(10, random_state=seed)
+        memory.take(X, y)
+        memory.forget(X[:50], y[:50])
+        order = np.random.default_rng(seed).permutation(np.arange(50, 100))
+        memory.refill(X[order[:40]], y[:40])
+        memory.take(X[:20] + 100, y[:20])  # later rows come in as if nothing had been forgotten
+        rows = memory.rows.ravel().astype(int)
+        assert len(rows) == 10
+        times[rows] += 1
+    assert times[:50].sum() == 0
+    expected = 2000 * 10 / 70
+    assert abs(times[50:100].mean() / expected - 1) < 0.04  # seen: +.025, and later rows -.063
+    assert abs(times[100:].mean() / expected - 1) < 0.09
+    assert times[50:].min() > 0.8 * expected
+
+
+def test_several_labels_a_row_are_refilled_too():
+    rng = np.random.default_rng(0)
+    X, Y = np.arange(80, dtype=np.float32)[:, None], (rng.random((80, 3)) < 0.5).astype(np.uint8)
+    memory = ClassMemory(12, random_state=0)
+    memory.take(X, Y)
+    gone = memory.rows[:6].ravel().astype(int)
+    memory.forget(X[gone], Y[gone])
+    assert set(memory.missing()) <= {0, 1, 2}
+    before = {*memory.rows.ravel()}
+    left = np.setdiff1d(np.arange(80), gone)
+    memory.refill(X[left], Y[left])
+    assert memory.missing() == {}
+    assert before <= {*memory.rows.ravel()}
+    memory.check_learned()

@@ -453,6 +453,18 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
             "learn anew without these rows, or use SDOH with its memory."
         )
 
+    def missing(self) -> dict[Any, int]:
+        """Return how many rows of a class its memory lacks, as they were forgotten; see refill."""
+        return {}
+
+    def refill(self, X: Any, y: Any) -> Self:
+        """Put rows that were learned before into the places that forgotten ones have left.
+
+        A method without such places (``missing``) stays as it is.
+        """
+        del X, y
+        return self
+
     # What a method fills in -------------------------------------------------------------------
 
     # y is an array (n,), or a uint8 matrix (n, classes) if the method is multi_label, or None if it

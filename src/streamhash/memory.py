@@ -169,7 +169,8 @@ class ClassMemory(Streaming):
 
         The counts of their classes fall. Of each row that is still kept (the same numbers, the
         same label) one is dropped; its place, and those that a now larger share of each class
-        gives, stay empty until new rows come, which then come in whatever their keys. So what is
+        gives, stay empty until new rows come, which then come in whatever their keys, or
+        ``refill`` hands in old ones. So what is
         left is a part of the sample of the same stream without these rows, and lacks of it at most
         as many rows as were dropped, counted once for each of their labels, and one a class.
 
@@ -198,6 +199,48 @@ class ClassMemory(Streaming):
                 dropped.append(places.pop())
         self.counts_, self.n_unlabelled_ = counts[:-1], int(counts[-1])
         self._store(order[~np.isin(order, dropped)])
+
+    def missing(self) -> dict[Any, int]:
+        """Return how many rows of a class were forgotten, and not replaced by others that came.
+
+        Classes are named by their labels, or by the columns of the 0/1 matrix.
+        """
+        if not hasattr(self, "rows_"):
+            return {}
+        shares, names = self._shared(), self.classes_.labels_ or range(len(self.counts_))
+        due = [min(count, shares.share) for count in shares.counts]
+        lacking = [n - len(held) for n, held in zip(due, shares.held, strict=True)]
+        return {name: n for name, n in zip(names, lacking, strict=False) if n > 0}
+
+    def refill(self, X: Matrix, y: NDArray[Any]) -> None:
+        """Take in rows that came before and are not in the sample, where some are missing.
+
+        Drawn at random from all such rows of a class, they make the sample one of the rows that
+        were not forgotten: of the rows of a class that are not kept, whose keys exceed those that
+        are, they get the smallest keys. (The largest key that was forgotten is not known any
+        more, so that old rows stay a little longer than chance would have it.) What has no place
+        is left out.
+        """
+        self._check("refill", X, y)
+        X, numbers = X.astype(np.float32, copy=False), self._known(y)
+        order = self._order()
+        kept = {_content(self.rows_[i], self.labels_[i]) for i in order.tolist()}
+        new = [i for i in range(len(X)) if _content(X[i], numbers[i]) not in kept]
+        X, numbers = X[new], numbers[new]
+        shares, keys = self._shared(), np.zeros(len(X))
+        drawn: dict[int, Iterator[float]] = {}
+        for i, classes in enumerate(_classes_of(numbers)):
+            c = min(classes, key=shares.counts.__getitem__)  # of several, the rarest
+            if c not in drawn:
+                n_others = max(shares.counts[c] - len(shares.held[c]), len(X))
+                drawn[c] = iter(np.sort(self.generator_.random(n_others)).tolist())
+            most = max((shares.held[c][-1][0] for c in classes if shares.held[c]), default=0.0)
+            keys[i] = most + (1 - most) * next(drawn[c])
+        self.rows_ = np.concatenate([self.rows_[order], X])
+        self.labels_ = np.concatenate([self.labels_[order], numbers])
+        self.keys_ = np.concatenate([self.keys_[order], keys])
+        del self._shares
+        self._store(self._order())
 
     @classmethod
     def merged(cls, a: Self, b: Self) -> Self:
@@ -238,9 +281,9 @@ class ClassMemory(Streaming):
 
     def _check(self, verb: str, X: Matrix, y: NDArray[Any]) -> None:
         if not hasattr(self, "rows_"):
-            if verb == "forget":
+            if verb in ("forget", "refill"):
                 raise InputError(
-                    "ClassMemory.forget: this memory has not seen any rows; take them first."
+                    f"ClassMemory.{verb}: this memory has not seen any rows; take them first."
                 )
             return
         if X.shape[1] != self.rows_.shape[1]:
@@ -266,8 +309,8 @@ class ClassMemory(Streaming):
             unknown = bool((numbers >= n).any())
         if unknown:
             raise InputError(
-                "ClassMemory.forget: y has a class of which no row has come; pass rows that were "
-                "taken, with the labels they came with."
+                "ClassMemory: y has a class of which no row has come; pass rows that were taken, "
+                "with the labels they came with."
             )
         return numbers.astype(self.labels_.dtype, copy=False)
 

@@ -227,6 +227,35 @@ def test_what_is_deleted_replaced_or_labelled_otherwise_is_forgotten(tmp_path):
         assert sample == {X[row].tobytes() for row in rows}
 
 
+@pytest.mark.parametrize("labels", ["one", "several"])
+def test_places_of_forgotten_rows_are_filled_from_the_stored_items(tmp_path, labels):
+    """So the memory is a whole sample of what is stored, as if the others had never come."""
+    names = Y if labels == "one" else [[label, 10][: 1 + i % 2] for i, label in enumerate(Y)]
+    method = SDOH(16, batch_size=20, memory=30, n_features=64, random_state=0)
+    path = tmp_path / "items"
+    with create(path, method, refresh="manual", labels=labels) as c:
+        c.add(range(300), X[:300], names[:300])
+        c.refresh()
+        rows = {row.tobytes(): i for i, row in enumerate(X)}
+        kept = [rows[row.tobytes()] for row in c._learner.hasher_.memory_.rows]
+        gone = kept[::2]
+        c.delete(gone)
+        c.add(range(300, 310), X[300:310], names[300:310])  # they wait
+        assert c.refresh()
+        memory = c._learner.hasher_.memory_
+        now = [rows[row.tobytes()] for row in memory.rows]
+        assert memory.missing() == {}
+        assert len(now) == len({*now})
+        assert {*kept[1::2]} <= {*now} <= {*c.ids}
+        if labels == "one":
+            assert len(now) == 30
+        assert memory.counts_.sum() == sum(1 if labels == "one" else 1 + i % 2 for i in c.ids)
+        last = learned(c)
+    with Collection.open(path) as c:
+        assert learned(c) == last
+        assert c.refresh() is False
+
+
 def test_a_collection_that_has_forgotten_all_begins_anew(tmp_path):
     path = tmp_path / "items"
     with create(path, refresh="manual") as c:

@@ -627,6 +627,29 @@ class SDOH(NormalizedHasher):
             raise
         return self
 
+    def missing(self) -> dict[Any, int]:
+        """Return how many rows of a class its memory lacks, as they were forgotten; see refill."""
+        return self.memory_.missing() if self._remembers and hasattr(self, "memory_") else {}
+
+    def refill(self, X: Any, y: Any) -> Self:
+        """Put rows that were learned before into the places that forgotten ones have left.
+
+        Drawn at random from all that were learned of the classes named by ``missing``, they make
+        the memory that of a model which never saw the forgotten rows. The sums stay: these rows
+        are in them.
+        """
+        if not self.missing():
+            return self
+        X = self._check_features(X, "SDOH.refill", first=False)
+        labels = np.asarray(self._check_labels(y, X.shape[0], "SDOH.refill"))
+        rows = dense(X)
+        if hasattr(self, "ordinary_"):  # as they were learned
+            rows = self.ordinary_.cleaned(rows)
+        self.memory_ = snapshot(self.memory_)
+        self.memory_.refill(rows, labels)
+        self.settled_ = False
+        return self
+
     @classmethod
     def merged(cls, a: Self, b: Self) -> Self:
         """Return a model that has learned what two models learned, such as two halves of a stream.

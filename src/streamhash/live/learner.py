@@ -59,6 +59,7 @@ MOST_BYTES = 2**30  # of the keys of items that wait
 NO_KEYS = np.empty(0, np.int64)
 NO_DISTANCES = np.empty((0, 0), np.int32)
 
+REFILLS = 8  # times that rows of a class are drawn to fill its share of a memory
 ReadVectors = Callable[[Keys], Matrix]  # returns the vectors of stored items, in that order
 Progress = Callable[[int, int], None]  # items done so far, and in all
 ReadState = Callable[[int], bytes]  # returns the knowledge that is stored under a number
@@ -564,6 +565,38 @@ class Learner(Streaming):
         if not getattr(self.hasher_, "n_samples_seen_", 0):  # of all it knew, nothing is left
             self.hasher_, self.is_ready_ = clone(self.hasher), False
         self.leaving_rows_, self.leaving_labels_, self.state = X[:0], [], None
+
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether its memory has places that forgotten rows have left."""
+        return self.is_ready and bool(self.hasher_.missing())
+
+    def refill(self, moment: "Moment", read: ReadVectors) -> None:
+        """Let the method's memory draw stored items in the place of those that were forgotten."""
+        listing, keys = moment.directory.listing, moment.directory.keys
+        keys = np.setdiff1d(keys, self.waiting_keys)  # what waits was not learned
+        numbers = listing.labels_of(keys)
+        keys, numbers = keys[numbers >= 0], numbers[numbers >= 0]
+        kinds, first = np.unique(numbers, return_index=True)
+        of_class: dict[Any, list[int]] = {}
+        for kind, name in zip(kinds.tolist(), listing.label_names_of(keys[first]), strict=True):
+            for each in name if self.several_ else [name]:
+                of_class.setdefault(each, []).append(kind)
+        names = self.knowledge.classes_.labels_ if self.several_ else None
+        generator = np.random.default_rng(self.n_learned_)  # the same again after a crash
+        for c in self.hasher_.missing():
+            wanted = of_class.get([*names][c] if names else c, [])
+            order = generator.permutation(keys[np.isin(numbers, wanted)])
+            for _ in range(REFILLS):  # of what is drawn, part is there already
+                n = self.hasher_.missing().get(c, 0)
+                some, order = order[: 2 * n], order[2 * n :]
+                if not len(some):
+                    break
+                labels = listing.label_names_of(some)
+                self.hasher_.refill(
+                    read(some), self._targets(labels if self.several_ else as_labels(labels))
+                )
+                self.state = None
 
     def _loaded(self) -> "Learner":
         """Return this learner, its knowledge read, so that a twin need not do so."""

@@ -156,11 +156,12 @@ class Refresher:
         journal, learner, moment = self._journal, self._learner, self._view.now
         if journal.pending is not None:
             return journal.read_model(journal.pending)
-        if learner.n_leaving or (learner.n_waiting and by_hand):
+        if learner.n_leaving or learner.lacks_rows or (learner.n_waiting and by_hand):
             twin = learner.copy()
             twin.forget_leaving()
             if by_hand:
                 twin.learn_waiting(moment, journal.vectors)
+            twin.refill(moment, journal.vectors)
             with journal.storing(learner, twin):
                 pass
         if not learner.is_ready:
