@@ -226,17 +226,43 @@ def test_the_protocol_is_told_from_the_rows(table):
 
 
 def test_a_quick_look_is_said_loudly_and_not_compared(tmp_path):
-    rows = [{**row, "stream": 2000, "checkpoints": 3} for row in made_table(bits=(32,))]
+    rows = [{**row, "stream": 4000, "checkpoints": 3} for row in made_table(bits=(32,))]
     contents = Report.of(rows)
     assert {c.experiment.is_quick for c in contents.comparisons} == {True}
     text = contents.markdown()
     assert "**No differences from the paper are taken: a quick look learns from" in text
     page = write_report(rows, tmp_path, command="c", figures=False).read_text(encoding="utf-8")
-    assert "A quick look, not a reproduction: it learns from 2,000 instances only." in page
+    assert "A quick look, not a reproduction: it learns from 4,000 instances only." in page
     assert "<i>" not in page[: page.index("How this was made")]
     both = Report.of([*rows, *made_table()])  # the whole run counts
     assert not any(c.experiment.is_quick for c in both.comparisons)
-    assert {line.rows[0]["stream"] for line in both.rest} == {2000}
+    assert {line.rows[0]["stream"] for line in both.rest} == {4000}
+
+
+def test_a_quick_look_does_not_judge_methods_that_have_hardly_begun(tmp_path):
+    def quick(of_method, name="mnist-table"):
+        rows = [{**row, "stream": 4000, "checkpoints": 3} for row in made_table(bits=(32,))]
+        rows = [{**row, **of_method.get(row["method"], {})} for row in rows]
+        return rows, compare(read_experiment(name).quick(), summarise(rows), "mnist")
+
+    rows, fair = quick({})
+    assert [verdict.kind for verdict in verdicts(fair)] == ["yes"]
+    places = {group.place(entry, "map", 32) for group in fair.groups for entry in group.entries}
+    assert 1 in places
+    rows, short = quick({"hcoh": {"parameters": {"batch_size": 4000}}})
+    (verdict,) = verdicts(short)
+    assert verdict.kind == "open"
+    assert verdict.outcome == (
+        "is not judged: a stream too short for HCOH, of which it is less than two stages"
+    )
+    places = {group.place(entry, "map", 32) for group in short.groups for entry in group.entries}
+    assert places == {0}
+    page = write_report(rows, tmp_path, command="c", figures=False).read_text(encoding="utf-8")
+    assert "With published settings this is not judged: a stream too short for HCOH" in page
+    looks = [{"instances": at, "map": 0.5} for at in (0, 100, 4000)]
+    assert verdicts(quick({"hcoh": {"curve": looks}})[1])[0].kind == "yes"  # the end is the same
+    (verdict,) = verdicts(quick({"hcoh": {"curve": looks}}, "mnist-curve")[1])
+    assert verdict.why_not == "the methods were looked at after different numbers of instances"
 
 
 def test_no_row_is_lost_in_silence():

@@ -141,7 +141,7 @@ def test_a_quick_look_is_smaller_and_says_so():
     quick = read_experiment("mnist-table").quick()
     assert "a quick look" in quick.title
     assert (quick.bits, quick.seeds) == ((32,), 1)
-    assert quick.protocol("mnist").stream == 2000
+    assert quick.protocol("mnist").stream == 4000
     assert quick.published("sdoh", "map", 32) == 0.814
     assert read_experiment("mnist-unseen").quick().bits == (64,)
 

@@ -10,7 +10,15 @@ from typing import Unpack
 
 from streamhash.lab.datasets import available, load_data
 from streamhash.lab.experiment import Experiment, Protocol, Run, experiment_names, read_experiment
-from streamhash.lab.rows import METRICS, ROWS_FILE, Line, read_folder, row_key, summarise
+from streamhash.lab.rows import (
+    METRICS,
+    ROWS_FILE,
+    Line,
+    method_name,
+    read_folder,
+    row_key,
+    summarise,
+)
 from streamhash.lab.run import Method, Plan, Running, find_methods, run_cells
 
 GROUP_TITLES = {
@@ -101,6 +109,18 @@ class Entry:
         line = self.lines.get(n_bits)
         return None if line is None else line.mean(metric)
 
+    @property
+    def n_stages(self) -> int:
+        """How many of its stages, the last perhaps in part, a run has seen at least."""
+        rows = [row for line in self.lines.values() for row in line.rows]
+        return min(-(-row["stream"] // row["parameters"].get("batch_size", 1)) for row in rows)
+
+    @property
+    def looks(self) -> set[tuple[int, ...]]:
+        """After how many instances its quality was measured."""
+        rows = [row for line in self.lines.values() for row in line.rows]
+        return {tuple(at["instances"] for at in row["curve"]) for row in rows}
+
 
 @dataclass(frozen=True)
 class Group:
@@ -109,6 +129,7 @@ class Group:
     title: str
     settings: str
     entries: tuple[Entry, ...]
+    is_contest: bool = True  # else no entry is marked as the best
 
     @property
     def lines(self) -> list[Line]:
@@ -127,7 +148,7 @@ class Group:
             if (mean := other.mean(metric, n_bits)) is not None
         }
         mean = entry.mean(metric, n_bits)
-        if mean is None or len(values) < 2:
+        if mean is None or len(values) < 2 or not self.is_contest:
             return 0
         place = sorted(values, reverse=True).index(round(mean, 3)) + 1
         return place if place <= 2 else 0
@@ -198,6 +219,10 @@ class Comparison:
         papers = [entry for entry in entries if entry.run.is_papers]
         return papers or [entry for entry in entries if not entry.run.changes]
 
+    def why_unjudged(self, settings: str) -> str:
+        """Say why a quick look compares no methods with some settings; empty if it does."""
+        return _why_no_contest(self.experiment, self.contenders(settings))
+
     def paper(self, run: Run, metric: str, n_bits: int) -> float | None:
         """Return the paper's number beside a cell; None if it has none, or not for this run."""
         any_of_papers = any(entry.run.is_papers for entry in self.entries())
@@ -242,13 +267,35 @@ def compare(experiment: Experiment, lines: Iterable[Line], data: str) -> Compari
         others = [entry for entry in entries if entry not in papers]
         order = papers_methods(experiment.paper)
         papers.sort(key=lambda entry: order.index(entry.run.method))
+        parts = {title: entries}
         if experiment.kind != "ablation" and papers and others:
-            groups.append(Group(f"{title}: the paper's methods", settings, tuple(papers)))
-            groups.append(Group(f"{title}: others and variants", settings, tuple(others)))
-        elif entries:
-            groups.append(Group(title, settings, tuple(entries)))
+            parts = {
+                f"{title}: the paper's methods": papers,
+                f"{title}: others and variants": others,
+            }
+        for name, members in parts.items():
+            is_contest = not _why_no_contest(experiment, members)
+            if members:
+                groups.append(Group(name, settings, tuple(members), is_contest))
     missing = tuple(entry.run for entry in found if not entry.lines)
     return Comparison(experiment, data, tuple(groups), missing)
+
+
+def _why_no_contest(experiment: Experiment, entries: Sequence[Entry]) -> str:
+    """Say why entries of a quick look do not compare; empty if they do.
+
+    Each must have seen two of its stages; along the stream, all must have been looked at alike.
+    """
+    if not experiment.is_quick:
+        return ""
+    short = [method_name(entry.run.method) for entry in entries if entry.n_stages < 2]
+    if short:
+        names = ", ".join(dict.fromkeys(short))
+        return f"a stream too short for {names}, of which it is less than two stages"
+    looks = {look for entry in entries for look in entry.looks}
+    if experiment.kind in ("curve", "auc") and len(looks) > 1:
+        return "the methods were looked at after different numbers of instances"
+    return ""
 
 
 def _is_papers(entry: Entry, experiment: Experiment) -> bool:

@@ -20,7 +20,7 @@ from streamhash.lab.datasets import DataSet
 from streamhash.lab.rows import LATER, Line, method_name
 from streamhash.lab.run import Plan, plan_cell
 
-QUICK = {"stream": 2000, "checkpoints": 3, "rows": 100_000}
+QUICK = {"stream": 4000, "checkpoints": 3, "rows": 100_000}
 QUICK_BITS = (32,)
 PROTOCOL_FACTS = ("stream", "queries_per_class", "split", "checkpoints", "curve_metric")
 STREAM_FACTS = {name: LATER[name] for name in ("order", "label_noise")}  # the papers' streams

@@ -36,10 +36,13 @@ class Verdict:
     of_what: str
     sentences: tuple[str, ...]
     enough: float = 1.0  # share of the cases that makes the claim hold
+    why_not: str = ""  # it is not judged at all
 
     @property
     def kind(self) -> str:
-        """Return "yes", "part" or "no"."""
+        """Return "yes", "part" or "no", or "open" if it is not judged."""
+        if self.why_not:
+            return "open"
         if self.agreed >= self.enough * self.cases:
             return "yes"
         return "part" if self.agreed else "no"
@@ -48,6 +51,8 @@ class Verdict:
     def outcome(self) -> str:
         """Say it in a few words."""
         place = "at" if self.of_what == "looks" else "in"
+        if self.why_not:
+            return f"is not judged: {self.why_not}"
         if self.kind == "no":
             return f"does not hold {place} any of {self.cases} {self.of_what}"
         return f"holds {place} {self.agreed} of {self.cases} {self.of_what}"
@@ -57,8 +62,14 @@ def verdicts(comparison: Comparison) -> list[Verdict]:
     """Judge the claims for each kind of settings that has the paper's method and another."""
     judge = {"curve": _judge_curve, "ablation": _judge_ablation}
     kind = comparison.experiment.kind
-    found = [judge.get(kind, _judge_table)(comparison, name) for name in comparison.settings]
-    return [verdict for verdict in found if verdict is not None and verdict.cases]
+    found = []
+    for settings in comparison.settings:
+        if why := comparison.why_unjudged(settings):
+            found.append(Verdict(settings, 0, 0, "", (), why_not=why))
+            continue
+        verdict = judge.get(kind, _judge_table)(comparison, settings)
+        found += [verdict] if verdict is not None and verdict.cases else []
+    return found
 
 
 def _rivals(comparison: Comparison, settings: str) -> tuple[Entry | None, list[Entry]]:
