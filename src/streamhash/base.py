@@ -34,6 +34,7 @@ import streamhash
 from streamhash import storage
 from streamhash.codes import Codes, code_bytes, pack
 from streamhash.errors import ExtremeRowsError, FileError, InputError
+from streamhash.frames import with_vectors
 from streamhash.labels import as_numpy, check_labels, same_width, with_labels
 from streamhash.learned import (
     MOST,
@@ -193,7 +194,7 @@ class Streaming(BaseEstimator):  # type: ignore[misc]
             with np.errstate(over="ignore", invalid="ignore"):
                 return validate_data(
                     self,
-                    X if isinstance(X, np.ndarray) else as_numpy(X),
+                    X if isinstance(X, np.ndarray) else with_vectors(as_numpy(X)),
                     reset=first,
                     accept_sparse="csr",
                     dtype=np.float32,
@@ -216,6 +217,8 @@ NEXT_STEPS = {
     "NaN": "leave out or fill in such rows first.",
     "infinity": "leave out or fill in such rows first.",
     "0 sample": "pass at least one row.",
+    "column of lists": "pass that column alone, as X.",
+    "never a feature": "pass the columns of features alone, as X.",
     "1D array": "Reshape your data to 2-d, one row an instance: X.reshape(1, -1) for a single one.",
     "": "pass a 2-d array of numbers, one row an instance.",
 }

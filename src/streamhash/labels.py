@@ -85,7 +85,9 @@ def check_item_labels(y: Any, n: int, *, place: str) -> list[ItemLabel]:
     """
     if y is None:
         return [None] * n
-    values = as_numpy(y)
+    values = (
+        y.to_pylist() if hasattr(y, "to_pylist") else as_numpy(y)
+    )  # Arrow's values are no others'
     if getattr(values, "ndim", 1) == 2:
         names = [*getattr(values, "columns", range(values.shape[1]))]
         values = check_labels(values, n, place=place, rows="items")

@@ -1,8 +1,9 @@
 """What may be stored beside vectors, so that all that is stored can be answered: one rule for all.
 
-Metadata are a dict, or None. As JSON they are at most a megabyte and 100 levels deep, with whole
-numbers of 64 bits, finite numbers, and strings that UTF-8 can say (no half of a surrogate pair).
-Ids and labels follow ``check_item_labels`` and ``check_new_ids``.
+Metadata are a dict an item, or None; a table of pandas, polars or Arrow is a dict a row. As JSON
+they are at most a megabyte and 100 levels deep, with whole numbers of 64 bits, finite numbers, and
+strings that UTF-8 can say (no half of a surrogate pair). Ids and labels follow
+``check_item_labels`` and ``check_new_ids``.
 """
 
 import json
@@ -13,6 +14,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from streamhash.errors import InputError, shown
+from streamhash.frames import column_names, records
 from streamhash.labels import LARGEST, check_texts
 
 MOST_BYTES = 2**20  # of an item's metadata, as JSON
@@ -28,11 +30,13 @@ def check_metadata(metadata: Any, n: int, *, place: str) -> MetadataTexts:
     """Return the JSON of the metadata of ``n`` items, None where there are none."""
     if metadata is None:
         return MetadataTexts([None] * n)
+    if column_names(metadata) is not None:
+        metadata = records(metadata)
     values = [*metadata] if isinstance(metadata, Iterable) else [metadata]
     if isinstance(metadata, dict | str) or len(values) != n:
         raise InputError(
             f"{place}: metadata came for {len(values)} of {n} items; pass a list with a dict (or "
-            "None) an item."
+            "None) an item, or a table with a row an item."
         )
     if isinstance(metadata, MetadataTexts):
         return metadata

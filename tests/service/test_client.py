@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow
 import pytest
 
 from streamhash import LSH, Client, Collection, InputError, ServiceError
@@ -41,6 +42,12 @@ def test_several_labels_are_as_those_of_a_collection(start_service, tmp_path):
         rows = np.eye(4, 3)
         items.add([0, 1], rows[:2], np.array([[0, 1, 1], [0, 0, 1]]))
         items.add([2, 3], rows[2:], [["oil", "gold"], {"ship"}])
+        table = pyarrow.table({"title": ["a", "b"], "price": [1.5, None]})
+        lists = pyarrow.array(rows[:2].tolist())
+        items.add([8, 9], lists, metadata=table)
+        assert items.get([9])[0].metadata == {"title": "b", "price": None}
+        np.testing.assert_array_equal(items.get([9])[0].vector, rows[1])
+        items.delete([8, 9])
         items.label([0], ["grain"])
         wanted = [("grain",), (2,), ("gold", "oil"), ("ship",)]
         assert [item.label for item in items.get([0, 1, 2, 3])] == wanted

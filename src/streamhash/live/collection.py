@@ -4,7 +4,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -25,6 +25,7 @@ from streamhash.errors import (
     UnreachableError,
     shown,
 )
+from streamhash.frames import with_vectors
 from streamhash.hashers import METHODS
 from streamhash.labels import ItemLabel, as_numpy, check_item_labels, each_label
 from streamhash.live.arrow import Batch, Keys, code_columns
@@ -348,7 +349,7 @@ class Collection:
         X: Any,
         y: Any = None,
         *,
-        metadata: Sequence[Any] | None = None,
+        metadata: Any = None,
         existing: str = "refuse",
     ) -> int:
         """Store items, and learn from those that have labels; return how many were stored.
@@ -359,7 +360,8 @@ class Collection:
         X : array (n, d)
         y : whole numbers or strings, one an item; None, also for single items: without a label
             Several labels of an item are a list; those of all items may be a 0/1 matrix.
-        metadata : a dict or None an item; see ``streamhash.storable`` for what it may hold
+        metadata : a dict or None an item, or a table of pandas, polars or Arrow with a row an item;
+            see ``streamhash.storable`` for what it may hold
         existing : "refuse", "skip" or "replace"
             What to do with ids that are there: refuse the call, leave out those items (so that a
             call can be repeated when its answer was lost), or put the new ones in their place.
@@ -475,8 +477,8 @@ class Collection:
         self._refresher.run_if_due()
         self._tidy()
 
-    def set_metadata(self, ids: Any, metadata: Sequence[Any]) -> None:
-        """Give items that are there other metadata, a dict or None an item; nothing is learned.
+    def set_metadata(self, ids: Any, metadata: Any) -> None:
+        """Give items that are there other metadata, as ``add`` takes them; nothing is learned.
 
         They are stored anew, as if replaced by themselves: in the order of adding they come last.
         """
@@ -1170,7 +1172,10 @@ def _check_takes_several(hasher: OnlineHasher, place: str) -> None:
 def check_vectors(X: Any, width: int | None, kind: str, *, place: str) -> NDArray[Any]:
     """Return vectors as rows of float16 or float32, finite and as wide as the collection's."""
     if not isinstance(X, np.ndarray | list):
-        X = as_numpy(X)
+        try:
+            X = with_vectors(as_numpy(X))
+        except ValueError as error:
+            raise InputError(f"{place}: {error}; pass the column or columns of vectors.") from error
     if hasattr(X, "toarray"):
         check_sparse(X, place=f"{place}: X")
     try:

@@ -3,7 +3,6 @@
 import json
 import threading
 import time
-from collections.abc import Sequence
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from streamhash.codes import Codes
 from streamhash.errors import InputError, ServiceError
+from streamhash.frames import column_names, records, with_vectors
 from streamhash.labels import LISTS, as_numpy, check_item_labels
 from streamhash.records import History, Item, Prediction, SearchResult
 from streamhash.service.frames import TYPE, pack_frame, read_array, unpack_frame
@@ -70,7 +70,7 @@ class Client:
         X: ArrayLike,
         y: Any = None,
         *,
-        metadata: Sequence[Any] | None = None,
+        metadata: Any = None,
         existing: str = "refuse",
     ) -> int:
         """Store items, and learn from those that have labels; return how many were stored.
@@ -80,7 +80,7 @@ class Client:
         head = {
             "ids": None if ids is None else _plain(ids),
             "labels": None if y is None else _plain_labels(y),
-            "metadata": None if metadata is None else [*metadata],
+            "metadata": None if metadata is None else _dicts(metadata),
             "existing": existing,
         }
         return int(self._json("/api/items", head, X, read=False)["added"])
@@ -216,7 +216,7 @@ def _refused(status: int, content: bytes) -> ServiceError:
 
 
 def _framed(head: dict[str, Any], X: ArrayLike) -> bytes:
-    rows: NDArray[np.float32] = np.asarray(as_numpy(X), np.float32)
+    rows: NDArray[np.float32] = np.asarray(with_vectors(as_numpy(X)), np.float32)
     if rows.ndim != 2:
         raise InputError(f"Client: X came with shape {rows.shape}; pass one row an item.")
     return pack_frame({**head, "shape": [*rows.shape]}, rows)
@@ -224,6 +224,11 @@ def _framed(head: dict[str, Any], X: ArrayLike) -> bytes:
 
 def _with_nan(values: list[float | None]) -> list[float]:
     return [np.nan if value is None else value for value in values]
+
+
+def _dicts(metadata: Any) -> list[Any]:
+    """Return metadata as a dict an item, of a table too."""
+    return records(metadata) if column_names(metadata) is not None else [*metadata]
 
 
 def _plain(values: Any) -> list[Any]:
