@@ -113,7 +113,8 @@ class Entry:
     def n_stages(self) -> int:
         """How many of its stages, the last perhaps in part, a run has seen at least."""
         rows = [row for line in self.lines.values() for row in line.rows]
-        return min(-(-row["stream"] // row["parameters"].get("batch_size", 1)) for row in rows)
+        stages = [-(-row["stream"] // row["parameters"].get("batch_size", 1)) for row in rows]
+        return int(min(stages))
 
     @property
     def looks(self) -> set[tuple[int, ...]]:
