@@ -12,6 +12,7 @@ benchmark printed. The options in ``cli.md`` are those that the verbs have.
 
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -37,6 +38,7 @@ from streamhash.lab import (
 )
 from streamhash.lab.experiment import Numbers
 from streamhash.lab.report.sentences import closeness, verdicts
+from successor_tables import defaults_table
 
 ROOT = Path(__file__).parents[1]
 PAPER = read_experiment("mnist-table")
@@ -86,6 +88,12 @@ def setting_name(settings: str) -> str:
     return ", ".join(["ours", f"{first} settings", *(f"`{change}`" for change in changes)])
 
 
+@cache
+def transcriptions() -> dict[str, dict[str, dict[str, float]]]:
+    """MAP of plain transcriptions of later methods, by method, source and code length."""
+    return tomllib.loads((ROOT / "results" / "transcriptions.toml").read_text(encoding="utf-8"))
+
+
 def beside_the_paper(method: str) -> str:
     """A method on MNIST, mAP: paper, original program, ours. Precision@H2 is in results.md."""
     found = lines("mnist").get(method, {})
@@ -94,6 +102,10 @@ def beside_the_paper(method: str) -> str:
         for numbers in PAPER.numbers
         if numbers.method == method
     ]
+    for source, by_bits in transcriptions().get(method, {}).items():
+        body.append(
+            [source, *(f"{by_bits[f'{k}']:.3f}" if f"{k}" in by_bits else "–" for k in BITS)]
+        )
     # Published settings first, then those with changes, then our defaults.
     for settings in sorted(found, key=lambda name: (name.split(" ")[0] == "default", name)):
         body.append([setting_name(settings), *ours(found[settings], "map")])
@@ -265,6 +277,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "fault-requests": request_table,
     "fault-cost": cost_table,
     "wrong-labels": noise_table,
+    "successor-defaults": defaults_table,
 }
 
 
@@ -296,6 +309,7 @@ def draw() -> None:
     folder.mkdir(exist_ok=True)
     save_png(draw_search(read_search(printed("search"))), folder / "search.png", dpi=150)
     wanted = [found[name]["default"][32] for name in METHODS if "default" in found.get(name, {})]
+    wanted = [line for line in wanted if len(line.rows[0]["curve"]) > 1]  # looked at on the way
     wanted.append(replace(found["sdoh"][PLAIN][32], label="SDOH 0.1"))
     save_png(draw_curves(wanted), folder / "mnist-defaults.png")
     save_png(draw_drift(), folder / "live-drift.png", dpi=110)

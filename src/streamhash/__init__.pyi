@@ -43,6 +43,7 @@ from .hashers import (
     SDOH as SDOH,
     AdaptHash as AdaptHash,
     MIHash as MIHash,
+    RidgeHash as RidgeHash,
     SketchHash as SketchHash,
 )
 from .live import Collection as Collection

@@ -286,10 +286,11 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
     Class facts, read by the checks, the command line and the documentation: ``needs_labels``,
     ``multi_label``, ``one_by_one`` (each row is prepared by what was known when it came, not by
     what its whole stage has taught), ``takes_memory`` (``memory``, below, is of use to it),
-    ``can_forget`` (rows can be taken back), ``reference`` (authors and venue), ``year``,
-    ``settings``, the published ones by data set, ``published_features``, what their authors fed
-    them: "raw" features, or "centre_unit" ones (centred and brought to unit length), and
-    ``search``, the values that ``streamhash tune`` tries.
+    ``can_forget`` (rows can be taken back), ``has_label_codes`` (labels have codes of their own, by
+    which a database can be coded without looking at its features), ``reference`` (authors and
+    venue), ``year``, ``settings``, the published ones by data set, ``published_features``, what
+    their authors fed them: "raw" features, or "centre_unit" ones (centred and brought to unit
+    length), and ``search``, the values that ``streamhash tune`` tries.
 
     Any method can learn from random features: ``features="absolute"`` or ``"fourier"`` puts
     ``CenterScale(scale="unit")`` and ``RandomFeatures`` of that kind before its own parts.
@@ -304,6 +305,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
     one_by_one: ClassVar[bool] = False
     can_forget: ClassVar[bool] = False
     takes_memory: ClassVar[bool] = True
+    has_label_codes: ClassVar[bool] = False
     reference: ClassVar[str] = ""
     year: ClassVar[int] = 0
     settings: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
@@ -412,6 +414,34 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
         self._fill(X, codes, pack)
         return codes
 
+    def transform_queries(self, X: Any) -> Codes:
+        """Return packed codes of queries: those of ``transform``, unless a method has others."""
+        return self.transform(X)
+
+    def label_codes(self, y: Any) -> tuple[Codes, NDArray[np.bool_]]:
+        """Return the packed codes (n, ⌈k/8⌉) that labels have, and which of them have one (n,).
+
+        They are the codes that a method with targets for its classes draws rows to
+        (``has_label_codes``). A label that never came has none: its bits are 0.
+        """
+        place = f"{type(self).__name__}.label_codes"
+        if not self.has_label_codes:
+            raise InputError(
+                f"{place}: labels have no codes in this method; encode rows by transform, or use a "
+                "method with has_label_codes = True, such as HCOH."
+            )
+        if not hasattr(self, "n_features_in_"):
+            raise NotStartedError(
+                f"{place}: this {type(self).__name__} has not seen any data; call partial_fit or "
+                "fit first."
+            )
+        labels = check_labels(y, len(y), place=place)
+        codes = np.zeros((len(labels), code_bytes(self.n_bits)), np.uint8)
+        values, members = self._label_values(labels)
+        is_known = np.asarray(members.any(axis=1))
+        codes[is_known] = pack(values[is_known])
+        return codes, is_known
+
     def settle(self) -> Self:
         """Work out what follows from all that was learned, if a method leaves that for later.
 
@@ -486,6 +516,10 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
     def _project(self, X: Matrix) -> Matrix:
         """Return the projections (n, k) of rows; by default those on the columns of ``W_``."""
         return np.asarray(X @ self.W_)
+
+    def _label_values(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return values (n, k) whose signs are the codes of labels, and known classes (n, C)."""
+        raise NotImplementedError
 
     # ------------------------------------------------------------------------------------------
 

@@ -43,6 +43,26 @@ class ClassTable(Streaming):
             self.labels_ = [*numbers]  # a new list: the old one may be wanted for rolling back
         return found
 
+    def one_hot(self, y: NDArray[Any], *, add: bool = False) -> NDArray[np.float32]:
+        """Return which of the C classes each row has (n, C), of labels (n,) or a 0/1 matrix.
+
+        Classes that are not known are left out or, with ``add``, get the next numbers.
+
+        >>> table = ClassTable()
+        >>> table.one_hot(np.array(["cat", "dog"]), add=True).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+        >>> table.one_hot(np.array(["bird", "dog"])).tolist()
+        [[0.0, 0.0], [0.0, 1.0]]
+        """
+        rows, labels = np.nonzero(y) if y.ndim == 2 else (np.arange(len(y)), y)
+        if add:
+            self.number(np.unique(labels) if y.ndim == 2 else labels)
+        numbers = {label: place for place, label in enumerate(self.labels_)}
+        found = np.array([numbers.get(label, -1) for label in labels.tolist()], np.int64)
+        members = np.zeros((len(y), len(self)), np.float32)
+        members[rows[found >= 0], found[found >= 0]] = 1
+        return members
+
     def matrix(self, labels: Sequence[Sequence[Any]]) -> NDArray[np.uint8]:
         """Return several labels a row (n lists) as a 0/1 matrix (n, classes known by now).
 

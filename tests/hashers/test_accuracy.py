@@ -27,6 +27,7 @@ def final_map(method, data, n_bits, **choices):
         ("osh", 0.81),
         ("adapthash", 0.44),
         ("okh", 0.78),
+        ("ridgehash", 0.96),
         ("frosh", 0.51),
         ("sketchhash", 0.51),
         ("itq", 0.62),

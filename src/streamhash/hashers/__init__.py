@@ -16,12 +16,28 @@ from streamhash.hashers.mihash import MIHash as MIHash
 from streamhash.hashers.okh import OKH as OKH
 from streamhash.hashers.osh import OSH as OSH
 from streamhash.hashers.pcah import PCAH as PCAH
+from streamhash.hashers.ridgehash import RidgeHash as RidgeHash
 from streamhash.hashers.sdoh import SDOH as SDOH
 from streamhash.hashers.sketchhash import SketchHash as SketchHash
 
 # By the names that the command line uses, in the order of their listing: those that learn from
 # labels, those that learn from features alone, and the floor.
-LISTED = (SDOH, BSODH, HMOH, HCOH, MIHash, OSH, AdaptHash, OKH, FROSH, SketchHash, ITQ, PCAH, LSH)
+LISTED = (
+    SDOH,
+    BSODH,
+    HMOH,
+    HCOH,
+    MIHash,
+    OSH,
+    AdaptHash,
+    OKH,
+    RidgeHash,
+    FROSH,
+    SketchHash,
+    ITQ,
+    PCAH,
+    LSH,
+)
 METHODS: dict[str, type[OnlineHasher]] = {method.__name__.lower(): method for method in LISTED}
 
 

@@ -129,6 +129,7 @@ class BSODH(NormalizedHasher):
 
     reference = "Lin et al., AAAI 2019"
     year = 2019
+    has_label_codes = True
     takes_memory = False  # its sums forget nothing, and stages with much of one class harm them
 
     ridge: float = parameter(Number(above=0), default=0.3, search=Span(0.01, 10))
@@ -203,6 +204,10 @@ class BSODH(NormalizedHasher):
         if A is not None:
             self.feature_gram_, self.cross_ = A, R + X.T @ B
             self.feature_sums_ = F + _class_sums(X, numbers, C)
+
+    def _label_values(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        L = self.classes_.one_hot(y)  # (n, C)
+        return L @ self.first_codes_, L
 
     def _recoded(self, codes: Codes, B: Codes, numbers: NDArray[np.int32]) -> Codes:
         """Be = sgn(Sᵀ Bs), a code a class (C, k)."""

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamhash.base import Matrix, new_generator, random_directions
 from streamhash.classes import ClassTable
@@ -94,6 +95,7 @@ class HCOH(NormalizedHasher):
     reference = "Lin et al., ACM MM 2018"
     year = 2018
     one_by_one = True
+    has_label_codes = True
 
     batch_size: int = parameter(Whole(1), default=64)
     learning_rate: float = parameter(Number(above=0), default=0.2, search=Span(0.02, 2))
@@ -116,3 +118,7 @@ class HCOH(NormalizedHasher):
         T = self.codebook_.targets(self.table_.number(y), self.random_)  # (n, k)
         # For each x: W ← W − η x ((f − t) ∘ (1 − f ∘ f))ᵀ, f = tanh(Wᵀx): gradient of ½ ‖f − t‖²
         self.W_, _ = learn_one_by_one(X, self.W_, T, "regression", self.learning_rate)
+
+    def _label_values(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        L = self.table_.one_hot(y)  # (n, C)
+        return L @ self.codebook_.targets_, L

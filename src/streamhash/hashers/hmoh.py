@@ -124,6 +124,7 @@ class HMOH(NormalizedHasher):
     reference = "Lin et al., IJCV 2020"
     year = 2020
     one_by_one = True
+    has_label_codes = True
     published_features = "raw"
 
     batch_size: int = parameter(Whole(1), default=64)
@@ -189,6 +190,13 @@ class HMOH(NormalizedHasher):
         n_positive = np.clip((n_undecided - excess) // 2, 0, n_undecided)  # (n,) to fill in
         fill = np.where(undecided.cumsum(axis=1) <= n_positive[:, None], 1, -1)
         return np.where(undecided, fill, np.sign(sums)).astype(np.float32)
+
+    def _label_values(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        L = self.table_.one_hot(y)  # (n, C)
+        if y.ndim == 1:
+            return L @ self.codebook_.targets_, L
+        known = np.isin(np.arange(y.shape[1]), self.table_.labels_)
+        return self._shared_targets(y * known), L
 
     def _project(self, X: Matrix) -> Matrix:
         if self.weights == "last":

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamhash.base import Matrix, new_generator, random_directions
 from streamhash.classes import ClassTable
@@ -108,6 +109,7 @@ class OSH(NormalizedHasher):
     reference = "Cakir and Sclaroff, ICIP 2015"
     year = 2015
     one_by_one = True
+    has_label_codes = True
 
     batch_size: int = parameter(Whole(1), default=64)
     learning_rate: float = parameter(Number(above=0), default=0.1, search=Span(0.005, 1))
@@ -143,3 +145,9 @@ class OSH(NormalizedHasher):
             numbers = places.astype(np.int32)
         T = self.codebook_.targets(numbers, self.random_)  # (n, k)
         self.W_, _ = learn_one_by_one(X, self.W_, T, self.loss, self.learning_rate)
+
+    def _label_values(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        L = self.table_.one_hot(y)  # (n, C)
+        if self.state == "released":  # a row's first label has codeword 1, and so on
+            L = (np.arange(len(self.codebook_.targets_)) < L.sum(axis=1)[:, None]).astype(L.dtype)
+        return L @ self.codebook_.targets_, L

@@ -64,6 +64,7 @@ METHOD_STYLES = {
     "sketchhash": (BROWN, "<", 0),
     "frosh": (BROWN, ">", 1),
     "okh": (INDIGO, "p", 0),
+    "ridgehash": (INK, "1", 2),
     "itq": (FLOOR, "d", 2),
     "pcah": (FLOOR, "h", 3),
     "lsh": (FLOOR, ".", 1),

@@ -17,6 +17,7 @@ export const METHODS = [
   "osh",
   "adapthash",
   "okh",
+  "ridgehash",
   "frosh",
   "sketchhash",
   "itq",
