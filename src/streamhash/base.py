@@ -19,7 +19,10 @@ them.
 import copy
 import math
 import os
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from operator import attrgetter
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
@@ -70,6 +73,8 @@ T = TypeVar("T", bound="Streaming")
 ROWS_PER_BLOCK = 2048
 ROWS_PER_WIDE_BLOCK = 512
 ROWS_PER_TILE = 64
+
+PAIR_LEARNERS = ("OKH", "AdaptHash", "MIHash", "SDOH")  # an error names them
 
 
 class NotStartedError(InputError, NotFittedError):  # type: ignore[misc]
@@ -286,7 +291,8 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
     Class facts, read by the checks, the command line and the documentation: ``needs_labels``,
     ``multi_label``, ``one_by_one`` (each row is prepared by what was known when it came, not by
     what its whole stage has taught), ``takes_memory`` (``memory``, below, is of use to it),
-    ``can_forget`` (rows can be taken back), ``has_label_codes`` (labels have codes of their own, by
+    ``can_forget`` (rows can be taken back), ``learns_pairs`` (it has ``partial_fit_pairs``),
+    ``has_label_codes`` (labels have codes of their own, by
     which a database can be coded without looking at its features), ``reference`` (authors and
     venue), ``year``, ``settings``, the published ones by data set, ``published_features``, what
     their authors fed them: "raw" features, or "centre_unit" ones (centred and brought to unit
@@ -304,6 +310,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
     multi_label: ClassVar[bool] = False
     one_by_one: ClassVar[bool] = False
     can_forget: ClassVar[bool] = False
+    learns_pairs: ClassVar[bool] = False
     takes_memory: ClassVar[bool] = True
     has_label_codes: ClassVar[bool] = False
     reference: ClassVar[str] = ""
@@ -316,8 +323,10 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
         n_stages_=Count(1),
         parts_=Parts("StreamPart"),
         ordinary_=Part("OrdinaryRange", d="d", optional=True),  # files of before have none
-        memory_=Part("ClassMemory", size="memory", d="d", when=lambda model: model.memory > 0),
-        memory_random_=Generator(when=lambda model: model.memory > 0),
+        memory_=Part(  # not there while only pairs were learned
+            "ClassMemory", size="memory", d="d", when=lambda model: model.memory > 0, optional=True
+        ),
+        memory_random_=Generator(when=lambda model: model.memory > 0, optional=True),
     )
 
     n_bits: int = parameter(Whole(1, 1024), default=32, kw_only=False)
@@ -393,6 +402,53 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
         y : labels of any type (n,), or a 0/1 matrix (n, classes) for several labels an instance
         """
         return self._stream(X, y, "partial_fit", anew=False)
+
+    def partial_fit_pairs(
+        self, X1: Any, X2: Any, similar: Any, y1: Sequence[Any] | None = None, y2: Any = None
+    ) -> Self:
+        """Learn from judged pairs: row i of X1 and row i of X2 belong together, or they do not.
+
+        For methods with ``learns_pairs``. Pairs are learned in stages of ``batch_size`` rows, two a
+        pair; if something is refused, the model stays as it was, bit for bit.
+
+        Parameters
+        ----------
+        X1, X2 : as X of ``partial_fit``, both (n, d)
+        similar : booleans, or 0 and 1, (n,)
+        y1, y2 : lists of n labels, None where a row has none; or None
+            What is known of the rows besides. A method that learns classes learns a row as one of
+            the class of what it belongs with; others do not look at them.
+        """
+        name = type(self).__name__
+        place = f"{name}.partial_fit_pairs"
+        if not self.learns_pairs:
+            raise InputError(
+                f"{place}: {name} does not learn from pairs; pass rows with labels to partial_fit, "
+                f"or use a method that does: {', '.join(PAIR_LEARNERS)}."
+            )
+        self.check_parameters()
+        size = max(self.batch_size // 2, 1)  # pairs a stage
+        with self._put_back_if_refused(place):
+            first = not hasattr(self, "n_features_in_")
+            X1 = dense(self._check_features(X1, f"{place}: X1", first=first))
+            X2 = dense(self._check_features(X2, f"{place}: X2", first=False))
+            flags = check_similar(similar, len(X1), len(X2), place)
+            labels = [
+                _check_known(y, len(X1), f"{place}: {of}") for y, of in ((y1, "y1"), (y2, "y2"))
+            ]
+            X = np.stack([X1, X2], axis=1).reshape(-1, X1.shape[1])  # a pair is two rows
+            with single_threaded_blas():
+                self._begin(X.shape[1], place)
+                for start in range(0, len(flags), size):
+                    stage = slice(start, start + size)
+                    try:
+                        rows = self._admitted(X, place, 2 * start, 2 * size)
+                    except ExtremeRowsError as error:
+                        raise _of_pairs(error) from None
+                    known = [*chain.from_iterable(zip(*(y[stage] for y in labels), strict=True))]
+                    self.n_samples_seen_ += self._learn_pair_stage(rows, flags[stage], known)
+                    self.n_stages_ += 1
+        return self
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Forget all that was learned, then learn from X as a whole stream."""
@@ -498,6 +554,13 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
         del X, y
         return self
 
+    def forget_pairs(self, X: Any) -> Self:  # noqa: ARG002
+        """Take back rows that were learned in pairs, if the method can (``can_forget``)."""
+        raise InputError(
+            f"{type(self).__name__}.forget_pairs: what this method has learned cannot be taken "
+            "back; learn anew without these rows, or use SDOH with its memory."
+        )
+
     # What a method fills in -------------------------------------------------------------------
 
     # y is an array (n,), or a uint8 matrix (n, classes) if the method is multi_label, or None if it
@@ -511,6 +574,10 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
         raise NotImplementedError
 
     def _learn(self, X: Matrix, y: Any) -> None:
+        raise NotImplementedError
+
+    def _learn_pairs(self, X: Matrix, similar: NDArray[np.bool_]) -> None:
+        """Learn from pairs (m,), of rows (0, 1), (2, 3), ... of X, if it ``learns_pairs``."""
         raise NotImplementedError
 
     def _project(self, X: Matrix) -> Matrix:
@@ -530,26 +597,27 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
     def _stream(self, X: Any, y: Any, verb: str, *, anew: bool) -> Self:
         place = f"{type(self).__name__}.{verb}"
         self.check_parameters()
-        before = snapshot(self).__dict__
-        try:
+        with self._put_back_if_refused(place):
             if anew:
                 self._forget()
-            first = not hasattr(self, "n_features_in_")
-            X = self._check_features(X, place, first=first)
+            X = self._check_features(X, place, first=not hasattr(self, "n_features_in_"))
             labels = self._check_labels(y, X.shape[0], place)
             with single_threaded_blas():
-                if first:
-                    self.n_samples_seen_, self.n_stages_ = 0, 0
-                    self.parts_ = self._all_parts(X.shape[1])
-                    self._refuse_too_large(X.shape[1], place)
-                if not hasattr(self, "ordinary_"):  # nor has a model of version 0.1
-                    self.ordinary_ = streamhash.OrdinaryRange()
+                self._begin(X.shape[1], place)
                 for start in range(0, X.shape[0], self.batch_size):
                     stage = slice(start, start + self.batch_size)
-                    rows = self._admitted(X, place, start)
+                    rows = self._admitted(X, place, start, self.batch_size)
                     self._learn_stage(rows, None if labels is None else labels[stage])
                     self.n_samples_seen_ += len(rows)
                     self.n_stages_ += 1
+        return self
+
+    @contextmanager
+    def _put_back_if_refused(self, place: str) -> Iterator[None]:
+        """Put the model back as it was if what is learned in the block fails."""
+        before = snapshot(self).__dict__
+        try:
+            yield
             self._refuse_divergence(before, place)
         except BaseException as error:
             self.__dict__.clear()
@@ -565,7 +633,15 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
                     "shorter pieces or fewer features, or settings with a smaller state."
                 ) from error
             raise
-        return self
+
+    def _begin(self, d: int, place: str) -> None:
+        """Set up what every method keeps, before the first rows of d features."""
+        if not hasattr(self, "n_stages_"):
+            self.n_samples_seen_, self.n_stages_ = 0, 0
+            self.parts_ = self._all_parts(d)
+            self._refuse_too_large(d, place)
+        if not hasattr(self, "ordinary_"):  # nor has a model of version 0.1
+            self.ordinary_ = streamhash.OrdinaryRange()
 
     def _refuse_too_large(self, d: int, place: str) -> None:
         """Refuse to begin with rows so wide that what will be learned does not fit into memory."""
@@ -576,9 +652,9 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
             width = part.n_features_out(width) or width
         refuse_too_large(needed, d, place)
 
-    def _admitted(self, X: Any, place: str, start: int) -> Matrix:
-        """Return a stage as it is to be learned, without extreme values."""
-        stage = slice(start, start + self.batch_size)
+    def _admitted(self, X: Any, place: str, start: int, size: int) -> Matrix:
+        """Return a stage of so many rows as it is to be learned, without extreme values."""
+        stage = slice(start, start + size)
         try:
             return self.ordinary_.admit(dense(X[stage]), place)
         except ExtremeRowsError as error:
@@ -586,8 +662,8 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
                 raise
             found = [  # with those of other stages
                 first + i
-                for first in range(0, X.shape[0], self.batch_size)
-                for i in self.ordinary_.far_rows(dense(X[first : first + self.batch_size]))
+                for first in range(0, X.shape[0], size)
+                for i in self.ordinary_.far_rows(dense(X[first : first + size]))
             ]
             raise self.ordinary_.refusal(dense(X[found[:1]])[0], place, found) from None
 
@@ -609,6 +685,23 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
             self._start(rows, y)
         _, rows, y = self._with_memory(X, rows, y)
         self._learn(rows, y)
+
+    def _learn_pair_stage(
+        self,
+        X: Matrix,
+        similar: NDArray[np.bool_],
+        y: list[Any],  # noqa: ARG002
+    ) -> int:
+        """Learn a stage of pairs; return how many rows were learned. In y, None is no label.
+
+        A method that keeps rows as they came, or looks at labels, overrides this instead of
+        ``_learn_pairs``. Pairs have no part in the ``memory``, which is one of classes.
+        """
+        rows = self._prepared(X)
+        if self.n_stages_ == 0:
+            self._start(rows, None)
+        self._learn_pairs(rows, similar)
+        return len(rows)
 
     def _with_memory(self, X: Matrix, rows: Matrix, y: Any) -> tuple[Matrix, Matrix, Any]:
         """Return a stage (as it came, prepared, labels) with as many rows of the memory among it.
@@ -758,6 +851,44 @@ def load(path: str | os.PathLike[str]) -> OnlineHasher:
     """Open a saved model of any method; it goes on exactly where it stopped."""
     model: OnlineHasher = OnlineHasher.load(path)
     return model
+
+
+def check_similar(similar: Any, n: int, n_others: int, place: str) -> NDArray[np.bool_]:
+    """Return what is said of n pairs, as booleans."""
+    if n != n_others:
+        raise InputError(
+            f"{place}: X1 has {n} rows and X2 has {n_others}; pass the two rows of each pair."
+        )
+    try:
+        flags = np.asarray(as_numpy(similar))
+        fits = flags.shape == (n,) and flags.dtype.kind in "biuf" and np.isin(flags, (0, 1)).all()
+    except ValueError:  # lists of several lengths
+        fits = False
+    if not fits:
+        raise InputError(
+            f"{place}: similar is {reprlib.repr(similar)}; pass {n} booleans, one a pair: True if "
+            "its two rows belong together."
+        )
+    said: NDArray[np.bool_] = flags.astype(bool)
+    return said
+
+
+def _check_known(y: Any, n: int, place: str) -> list[Any]:
+    """Return what is known of the labels of n rows, None where nothing is."""
+    known = [None] * n if y is None else as_numpy(y)
+    known = [each.item() if isinstance(each, np.generic) else each for each in known]
+    if len(known) != n:
+        raise InputError(f"{place} has {len(known)} labels for {n} rows; pass one each, or None.")
+    there = [label for label in known if label is not None]
+    if there:
+        check_labels(np.fromiter(there, object, len(there)), len(there), place=place)
+    return known
+
+
+def _of_pairs(error: ExtremeRowsError) -> ExtremeRowsError:
+    """Return the error of rows as one of pairs, of which each has two."""
+    pairs = sorted({row // 2 for row in error.rows})
+    return ExtremeRowsError(f"{error} These are rows of pairs: pair i has 2 i and 2 i + 1.", pairs)
 
 
 def dense(X: Any) -> Matrix:

@@ -343,6 +343,88 @@ def check_learned_arrays_are_replaced(hasher: OnlineHasher) -> None:
     model.partial_fit(X, y)
 
 
+# Judged pairs: learned like rows, by methods that can -----------------------------------------
+
+
+def _pairs(n: int = 300) -> tuple[Matrix, Matrix, NDArray[np.bool_]]:
+    """Pairs of rows, half of them of one class; each row is in several pairs."""
+    X, y = _stream()
+    random = np.random.default_rng(8)
+    first = random.integers(len(X), size=n)
+    own = [random.choice(np.flatnonzero(y == y[i])) for i in first]
+    second = np.where(random.random(n) < 0.5, own, random.integers(len(X), size=n))
+    return X[first], X[second], y[first] == y[second]
+
+
+def _refuses_pairs(model: OnlineHasher, pairs: tuple[Any, ...], why: str) -> None:
+    before = model.to_bytes()
+    try:
+        model.partial_fit_pairs(*pairs)
+    except StreamhashError as error:
+        message = str(error)
+    else:
+        raise AssertionError(f"{why} was not refused")
+    assert f"{type(model).__name__}.partial_fit_pairs" in message, f"the error for {why}: {message}"
+    assert model.to_bytes() == before, f"refused pairs ({why}) changed the model"
+
+
+def check_bad_pairs_change_nothing(hasher: OnlineHasher) -> None:
+    """Pairs that cannot be learned are refused; by a method that learns none, all are."""
+    A, B, similar = _pairs()
+    if not hasher.learns_pairs:
+        _refuses_pairs(clone(hasher), (A, B, similar), "a pair")
+        return
+    bad = B.copy()
+    bad[-1, -1] = np.nan  # in the last stage, so that earlier ones must be undone
+    labels = ["a"] * len(A)
+    for model in (clone(hasher), clone(hasher).partial_fit_pairs(A, B, similar)):
+        _refuses_pairs(model, (A, bad, similar), "NaN in X2")
+        _refuses_pairs(model, (bad, B, similar), "NaN in X1")
+        _refuses_pairs(model, (A, B[:-1], similar), "a row without its other")
+        _refuses_pairs(model, (A, B[:, 1:], similar), "two widths")
+        _refuses_pairs(model, (A[:0], B[:0], similar[:0]), "no pair")
+        _refuses_pairs(model, (A, B, similar[:-1]), "too few judgements")
+        _refuses_pairs(model, (A, B, similar + 1), "judgements of 1 and 2")
+        _refuses_pairs(model, (A, B, None), "no judgements")
+        _refuses_pairs(model, (A, B, similar, labels[1:]), "too few labels")
+        _refuses_pairs(model, (A, B, similar, labels, [np.nan] * len(A)), "missing labels")
+
+
+def check_pairs_are_learned_like_rows(hasher: OnlineHasher) -> None:
+    """Pairs change the model; how calls cut them does not matter, nor saving in between.
+
+    What comes in is left alone, what was learned is replaced and fits its statement, and rows with
+    labels can come before and after.
+    """
+    if not hasher.learns_pairs:
+        return
+    A, B, similar = _pairs()
+    X, y = _stream()
+    before = A.copy(), B.copy(), similar.copy()
+    size = max(hasher.batch_size // 2, 1)
+    whole = clone(hasher).partial_fit_pairs(A, B, similar)
+    assert all(map(np.array_equal, (A, B, similar), before)), "what came in was written into"
+    parts, resumed = clone(hasher), clone(hasher)
+    for start in range(0, len(A), size):
+        stage = slice(start, start + size)
+        parts.partial_fit_pairs(A[stage].tolist(), B[stage], similar[stage].tolist())
+        resumed.partial_fit_pairs(A[stage], B[stage], similar[stage].astype(int))
+        resumed = type(hasher).from_bytes(resumed.to_bytes())
+    assert _same(whole, parts), "the cut matters"
+    assert _same(whole, resumed), "saving in between matters"
+    for each in (whole, whole.encoder()):
+        each.check_learned()
+    assert np.isfinite(whole.project(X)).all()
+    for array in _arrays(parts).values():
+        array.flags.writeable = False
+    parts.partial_fit_pairs(A[::-1], B[::-1], similar[::-1])
+    assert not _same(whole, parts), "pairs taught nothing"
+    for model in (whole.partial_fit(X, y), _learned(hasher, (X, y))):
+        model.partial_fit_pairs(A, B, similar, [*y[:200], *[None] * 100])
+        assert np.isfinite(model.project(X)).all()
+        model.check_learned()
+
+
 # Saved models: they load, and go on exactly ---------------------------------------------------
 
 

@@ -98,6 +98,17 @@ class ClassSums(Streaming):
         self.sums_, self.counts_ = sums, counts
         self.n_rows_ += sign * len(F)
 
+    def join(self, old: int, new: int) -> None:
+        """Make the rows of a class those of another; the class is then one without rows."""
+        if not hasattr(self, "sums_"):
+            return
+        self._widen(max(old, new) + 1)
+        sums, counts = self.sums_.copy(), self.counts_.copy()
+        for each in (sums, counts):
+            each[new] += each[old]
+            each[old] = 0
+        self.sums_, self.counts_ = sums, counts
+
     def __copy__(self) -> Self:
         self._is_own = False  # from now on, the matrix is another's too
         twin = type(self).__new__(type(self))

@@ -7,6 +7,7 @@ hasher.
 
 import math
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -457,6 +458,7 @@ class StreamPipeline(HasherAround):
     """
 
     learns = Table(hasher_=Part(OnlineHasher, n_features_in_="D", n_bits="k"))
+    learns_pairs = property(attrgetter("hasher.learns_pairs"))
 
     def __init__(self, parts: Sequence[StreamPart], hasher: OnlineHasher) -> None:
         self.parts = parts
@@ -481,6 +483,13 @@ class StreamPipeline(HasherAround):
 
     def _learn(self, X: Matrix, y: Any) -> None:
         self.hasher_.partial_fit(np.ascontiguousarray(X), y)
+
+    def _learn_pair_stage(self, X: Matrix, similar: NDArray[np.bool_], y: list[Any]) -> int:
+        rows = self._prepared(X)
+        if self.n_stages_ == 0:
+            self._start(rows, None)
+        self.hasher_.partial_fit_pairs(rows[::2], rows[1::2], similar, y[::2], y[1::2])
+        return len(X)
 
     def _project(self, X: Matrix) -> Matrix:
         projections: Matrix = self.hasher_.project_rows(X)

@@ -242,6 +242,24 @@ class ClassMemory(Streaming):
         del self._shares
         self._store(self._order())
 
+    def join(self, old: Any, new: Any) -> tuple[int, int]:
+        """Make the rows of a class, by its label, those of another; return the two numbers.
+
+        What the classes keep of their rows then is a part of what one class would have kept.
+        """
+        names = np.fromiter([old, new], object, 2)
+        numbers = self.classes_.number(names).tolist()
+        counts = np.pad(self.counts_, (0, len(self.classes_) - len(self.counts_)))
+        counts[numbers[1]] += counts[numbers[0]]
+        counts[numbers[0]] = 0
+        order = self._order()
+        self.counts_ = counts
+        self.labels_ = np.where(self.labels_ == numbers[0], numbers[1], self.labels_)
+        self.labels_ = self.labels_.astype(np.int32)
+        self._store(order)
+        self._store(self._order())
+        return numbers[0], numbers[1]
+
     @classmethod
     def merged(cls, a: Self, b: Self) -> Self:
         """Return the memory of two streams as if they had been one; both stay as they are.

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamhash.base import Matrix, new_generator, random_directions
 from streamhash.features import NormalizedHasher
@@ -106,6 +107,7 @@ class AdaptHash(NormalizedHasher):
     reference = "Cakir and Sclaroff, ICCV 2015"
     year = 2015
     one_by_one = True
+    learns_pairs = True
 
     batch_size: int = parameter(Whole(1), default=64)
     learning_rate: float = parameter(Number(above=0), default=6.4, search=Span(0.2, 40))
@@ -127,7 +129,9 @@ class AdaptHash(NormalizedHasher):
         self.n_updates_ = 0
 
     def _learn(self, X: Matrix, y: Any) -> None:
-        rows, similar = self.queue_.pair(X, y, "AdaptHash")  # (2 pairs, d), (pairs,)
+        self._learn_pairs(*self.queue_.pair(X, y, "AdaptHash"))  # (2 pairs, d), (pairs,)
+
+    def _learn_pairs(self, rows: Matrix, similar: NDArray[np.bool_]) -> None:
         # For each pair: W ← W − η ∇(f(W x₁)·f(W x₂) ∓ k)² in the chosen bits − β W (WᵀW − I),
         # then columns of unit length
         self.W_, n_active = learn_adaptive_pairs(

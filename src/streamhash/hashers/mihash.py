@@ -3,10 +3,15 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamhash.base import Matrix, dense, new_generator, random_directions
 from streamhash.features import NormalizedHasher
-from streamhash.kernels.learning.information import information_steps
+from streamhash.kernels.learning.information import (
+    CLIP,
+    information_steps,
+    plain_information_gradient,
+)
 from streamhash.labels import neighbours
 from streamhash.learned import Array, Part, Real, Table
 from streamhash.parameters import Choice, Number, Span, Values, Whole, parameter
@@ -67,11 +72,18 @@ class MIHash(NormalizedHasher):
         The sample, its features as they came.
     information_ : float
         Mutual information, in bits, of the last instance before its step; NaN before any.
+    pairs_ : Reservoir
+        The sample of judged pairs, two rows beside each other, if any have come.
     parts_ : list
         What prepares the features: the running mean and unit length, if ``normalize``.
 
     Notes
     -----
+    Judged pairs (``partial_fit_pairs``) say nothing of an instance and most of the sample. So they
+    have a sample of their own, R / 2 pairs, and the information is that of the distance within a
+    pair and its kind, over this sample and the pairs of a stage; each stage takes one step down its
+    gradient, as large as the pairs that are new. A sample of one kind alone changes nothing.
+
     With a 0/1 matrix of labels, neighbours share at least one class. An instance without neighbours
     in the sample, or with nothing else, changes nothing and may enter the sample.
 
@@ -107,6 +119,7 @@ class MIHash(NormalizedHasher):
     """
 
     multi_label = True
+    learns_pairs = True
     reference = "Cakir et al., ICCV 2017"
     year = 2017
 
@@ -123,7 +136,13 @@ class MIHash(NormalizedHasher):
         W_=Array(np.float32, "D", "k"),
         reservoir_=Part(Reservoir, size="reservoir_size", d="d"),
         information_=Real(nan=True),
+        pairs_=Part(Reservoir, d="pair", optional=True),
     )
+
+    def known_sizes(self) -> dict[str, int]:
+        """Return the sizes in the table ``learns`` that follow from the rest."""
+        sizes = super().known_sizes()
+        return {**sizes, "pair": 2 * sizes["d"]} if "d" in sizes else sizes
 
     def _start(self, X: Matrix, y: Any) -> None:  # noqa: ARG002
         random = new_generator(self.random_state)
@@ -169,3 +188,35 @@ class MIHash(NormalizedHasher):
         )
         self.W_ = self.W_ - X.T @ G  # (d, k)  all steps of the stage
         self.information_ = information
+
+    def _learn_pair_stage(
+        self,
+        X: Matrix,
+        similar: NDArray[np.bool_],
+        y: list[Any],  # noqa: ARG002
+    ) -> int:
+        rows = self._prepared(X)
+        if self.n_stages_ == 0:
+            self._start(rows, None)
+        if not hasattr(self, "pairs_"):
+            seed = int(new_generator(self.random_state).integers(2**32, size=3)[-1])
+            self.pairs_ = Reservoir(max(self.reservoir_size // 2, 1), random_state=seed)
+            self.pairs_.start(2 * X.shape[1])
+        old, kinds = self.pairs_.rows.reshape(-1, X.shape[1]), self.pairs_.labels
+        names = self.pairs_.classes_.labels_
+        same = similar if kinds is None else np.append(similar, np.array(names, bool)[kinds])
+        self.pairs_.take(X.reshape(len(similar), -1), similar)
+        rows = np.concatenate([rows, self._mapped(old)])
+        rate = len(similar) * self.learning_rate / (1 + self.decay * self.n_samples_seen_)
+        V = np.clip(np.float32(self.sharpness) * (rows @ self.W_), -CLIP, CLIP)  # (2 pairs, k)
+        psi = np.tanh(V / 2)  # 2 φ − 1
+        distances = (self.n_bits - (psi[::2] * psi[1::2]).sum(axis=1)) / 2
+        self.information_, by_distance = plain_information_gradient(
+            distances, same, self.n_bits, min(self.n_bins, self.n_bits)
+        )
+        other = psi.reshape(-1, 2, self.n_bits)[:, ::-1].reshape(psi.shape)  # of the pair's other
+        J = -other if self.gradient == "exact" else -(other + 1) / 4
+        slope = np.float32(self.sharpness) * (1 - psi * psi) / 4  # A φ (1 − φ)
+        G = np.repeat(by_distance, 2)[:, None].astype(np.float32) * J * slope
+        self.W_ = self.W_ - np.float32(rate) * (rows.T @ G)
+        return len(X)

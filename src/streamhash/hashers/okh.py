@@ -162,6 +162,7 @@ class OKH(NormalizedHasher):
     reference = "Huang et al., IJCAI 2013"
     year = 2013
     one_by_one = True
+    learns_pairs = True
 
     batch_size: int = parameter(Whole(1), default=64)
     n_anchors: int = parameter(Whole(1), default=300, search=Values(300, 1000))
@@ -196,7 +197,9 @@ class OKH(NormalizedHasher):
         self.n_updates_ = 0
 
     def _learn(self, X: Matrix, y: Any) -> None:
-        Z, similar = self.queue_.pair(X, y, "OKH")  # (2 pairs, m + 1), (pairs,)
+        self._learn_pairs(*self.queue_.pair(X, y, "OKH"))  # (2 pairs, m + 1), (pairs,)
+
+    def _learn_pairs(self, Z: Matrix, similar: NDArray[np.bool_]) -> None:
         # For each pair: W ← W + τ (z_i (g_i − h_i)ᵀ + z_j (g_j − h_j)ᵀ), h codes and g targets,
         # τ = min(C, ℓ / ‖·‖²)
         self.W_, n_active = learn_passive_pairs(

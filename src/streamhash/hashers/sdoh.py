@@ -5,7 +5,7 @@ sums over all rows and from a class-balanced sample of them (``settle``), unless
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +20,7 @@ from streamhash.kernels.learning.pairs import PairRule, count_similar, pair_grad
 from streamhash.labels import group
 from streamhash.learned import Array, Count, Generator, Labels, ListOf, Part, Real, Table, Value
 from streamhash.memory import ClassMemory
+from streamhash.pair_groups import PairGroups, is_group
 from streamhash.parameters import Choice, Maybe, Number, Span, Values, Whole, parameter
 from streamhash.random_features import RandomFeatures
 from streamhash.threads import ProcessLock, single_threaded_blas
@@ -135,6 +136,8 @@ class SDOH(NormalizedHasher):
         The sums over all rows.
     memory_ : ClassMemory
         The sample.
+    groups_ : PairGroups
+        The classes that judged pairs have made, if any have come.
     score_weights_, score_offsets_, mean_score_ : arrays (D, C), (C,), (C,)
         The class scores' weights and offsets, and the mean of the scores over the memory.
     loss_ : float
@@ -183,6 +186,7 @@ class SDOH(NormalizedHasher):
     """
 
     multi_label = True
+    learns_pairs = True
     reference = "Lin et al., ICCV 2019"
     year = 2019
     published_features = "raw"
@@ -227,10 +231,13 @@ class SDOH(NormalizedHasher):
         memory_=Part(
             ClassMemory, size="memory", d="d", when=lambda model: model.memory > 0, optional=True
         ),
-        memory_random_=Generator(when=lambda model: model.memory > 0 and not model.can_forget),
+        memory_random_=Generator(
+            when=lambda model: model.memory > 0 and not model.can_forget, optional=True
+        ),
         seed_=Count(0, 2**63, when=lambda model: model.can_forget),
         settled_=Value(Choice(True, False), when=lambda model: model.can_forget),
         sums_=Part(ClassSums, D="D", when=lambda model: model.can_forget, optional=True),
+        groups_=Part(PairGroups, when=lambda model: model.can_forget, optional=True),
         waiting_=ListOf(
             Array(np.float32, "n", "d"),
             Labels("n"),
@@ -352,14 +359,21 @@ class SDOH(NormalizedHasher):
         if not self._remembers:
             super()._learn_stage(X, y)
             return
+        self._start_memory(X.shape[1])
+        self._refuse_encoder("partial_fit")
+        self._remember(X, y)
+
+    def _start_memory(self, d: int) -> None:
         if self.n_stages_ == 0:
             generator = new_generator(self.random_state)
             self.memory_ = ClassMemory(self.memory, random_state=int(generator.integers(2**63)))
             self.seed_ = int(generator.integers(2**63))  # of the first hash functions
             self.sums_ = ClassSums()
             self.waiting_: list[tuple[Matrix, Any]] = []  # until there are ROWS_AT_ONCE
-            self._refuse_width(X.shape[1])
-        self._refuse_encoder("partial_fit")
+            self._refuse_width(d)
+
+    def _remember(self, X: Matrix, y: Any) -> None:
+        """Take rows into the memory, and into the sums when there are enough of them."""
         self.memory_.take(X, y)
         self.waiting_ = [*self.waiting_, (X, y)]
         n_waiting = sum(len(rows) for rows, _ in self.waiting_)
@@ -373,6 +387,93 @@ class SDOH(NormalizedHasher):
                 self.sums_.add(self._mapped(rows[block]), self._shares(labels[block]))
             self.waiting_ = [(rows[end:], labels[end:])] if end < n_waiting else []
         self.settled_ = False
+
+    # Judged pairs: rows of one class, or not --------------------------------------------------
+
+    def partial_fit_pairs(
+        self, X1: Any, X2: Any, similar: Any, y1: Sequence[Any] | None = None, y2: Any = None
+    ) -> Self:
+        """Learn from judged pairs: row i of X1 and row i of X2 belong together, or they do not.
+
+        Two rows that belong together are rows of one class: that of a label, if one of them has
+        one, or else a group of their own. ``PairGroups`` tells how groups become one. Without a
+        memory, groups are those of a stage, and all its other pairs are dissimilar.
+
+        Parameters
+        ----------
+        X1, X2 : as X of ``partial_fit``, both (n, d)
+        similar : booleans, or 0 and 1, (n,)
+        y1, y2 : lists of n labels, None where a row has none; or None
+            What is known of the rows besides; those with labels are not learned by this call.
+        """
+        super().partial_fit_pairs(X1, X2, similar, y1, y2)
+        if self._remembers and self.n_samples_seen_ == 0:  # no row belongs with another
+            self._forget()
+        return self
+
+    def _learn_pair_stage(self, X: Matrix, similar: NDArray[np.bool_], y: list[Any]) -> int:
+        if not self._remembers:
+            rows = self._prepared(X)
+            if self.n_stages_ == 0:
+                self._start(rows, None)
+            groups = PairGroups()
+            groups.learn(X, similar, y)
+            names = groups.names_of(X)
+            alone = (("alone", i) for i in range(len(X)))
+            labels = [
+                each if name is None else name for name, each in zip(names, alone, strict=True)
+            ]
+            self._learn(rows, np.fromiter(labels, object, len(X)))
+            return len(X)
+        self._start_memory(X.shape[1])
+        self._refuse_encoder("partial_fit_pairs")
+        if hasattr(self.memory_, "labels_") and self.memory_.labels_.ndim == 2:
+            raise InputError(
+                "SDOH.partial_fit_pairs: this model has learned from a 0/1 matrix of labels, in "
+                "which classes of pairs have no column; pass rows with labels to partial_fit."
+            )
+        if not hasattr(self, "groups_"):
+            self.groups_ = PairGroups()
+        moved, joined, left = self.groups_.learn(X, similar, y)
+        for old, new in moved.items():
+            self._join_classes(old, new)
+        if joined:
+            self._remember(X[[*joined]], _names([*joined.values()]))
+        if left:
+            self._subtract(X[[*left]], _names([*left.values()]))
+        return len(joined) - len(left)
+
+    def _join_classes(self, old: Any, new: Any) -> None:
+        """Make all rows of a class rows of another."""
+        if not hasattr(self.memory_, "rows_"):
+            return
+        self.sums_.join(*self.memory_.join(old, new))
+        waiting = []
+        for rows, labels in self.waiting_:
+            names = [new if name == old else name for name in labels.tolist()]
+            waiting.append((rows, _names(names)))
+        self.waiting_, self.settled_ = waiting, False
+
+    def forget_pairs(self, X: Any) -> Self:
+        """Take back rows that pairs have put into a class; others are passed over."""
+        if not self._remembers:
+            return super().forget_pairs(X)
+        X = dense(self._check_features(X, "SDOH.forget_pairs", first=False))
+        self._refuse_encoder("forget_pairs")
+        rows = self.ordinary_.cleaned(X) if hasattr(self, "ordinary_") else X
+        names = self.groups_.names_of(rows) if hasattr(self, "groups_") else []
+        found = {row.tobytes(): i for i, row in enumerate(rows)}  # each once
+        known = [i for i in found.values() if i < len(names) and names[i] is not None]
+        if known:
+            before = snapshot(self).__dict__
+            try:
+                self.groups_.drop(rows[known])
+                self._take_back(rows[known], _names([names[i] for i in known]))
+            except BaseException:
+                self.__dict__.clear()
+                self.__dict__.update(before)
+                raise
+        return self
 
     # What a file may hold ---------------------------------------------------------------------
 
@@ -582,8 +683,9 @@ class SDOH(NormalizedHasher):
         """Return a twin that encodes as this model does now, without what only learning needs."""
         twin = super().encoder()
         if self._remembers:
-            for name in ("memory_", "sums_", "waiting_"):
-                delattr(twin, name)
+            for name in ("memory_", "sums_", "waiting_", "groups_"):
+                if hasattr(twin, name):
+                    delattr(twin, name)
         return twin
 
     def forget(self, X: Any, y: Any = None) -> Self:
@@ -602,25 +704,11 @@ class SDOH(NormalizedHasher):
         self._refuse_encoder("forget")
         before = snapshot(self).__dict__
         try:
-            with single_threaded_blas():
-                rows = dense(X)
-                if hasattr(self, "ordinary_"):  # as they were learned
-                    rows = self.ordinary_.cleaned(rows)
-                self.memory_.forget(rows, labels)
-                if self.waiting_:  # among them may be rows that are to be taken off
-                    waiting, names = self._all_waiting()
-                    if not self.sums_.n_rows_:
-                        self.parts_ = self._learned_parts(waiting)
-                    self.sums_.add(self._mapped(waiting), self._shares(names))
-                    self.waiting_ = []
-                for start in range(0, len(rows), ROWS_AT_ONCE):
-                    block = slice(start, start + ROWS_AT_ONCE)
-                    shares = self._shares(labels[block])
-                    self.sums_.add(self._mapped(rows[block]), shares, sign=-1)
-                self.n_samples_seen_ -= len(rows)
-                self.settled_ = False
-                if self.n_samples_seen_ == 0:
-                    self._forget()
+            rows = dense(X)
+            # as they were learned
+            self._take_back(
+                self.ordinary_.cleaned(rows) if hasattr(self, "ordinary_") else rows, labels
+            )
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -629,7 +717,8 @@ class SDOH(NormalizedHasher):
 
     def missing(self) -> dict[Any, int]:
         """Return how many rows of a class its memory lacks, as they were forgotten; see refill."""
-        return self.memory_.missing() if self._remembers and hasattr(self, "memory_") else {}
+        lacking = self.memory_.missing() if self._remembers and hasattr(self, "memory_") else {}
+        return {name: n for name, n in lacking.items() if not is_group(name)}
 
     def refill(self, X: Any, y: Any) -> Self:
         """Put rows that were learned before into the places that forgotten ones have left.
@@ -649,6 +738,28 @@ class SDOH(NormalizedHasher):
         self.memory_.refill(rows, labels)
         self.settled_ = False
         return self
+
+    def _take_back(self, rows: Matrix, labels: NDArray[Any]) -> None:
+        """Take back rows; without any left, the model is as new."""
+        self._subtract(rows, labels)
+        self.n_samples_seen_ -= len(rows)
+        if self.n_samples_seen_ == 0:
+            self._forget()
+
+    def _subtract(self, rows: Matrix, labels: NDArray[Any]) -> None:
+        self.settled_ = False
+        with single_threaded_blas():
+            self.memory_.forget(rows, labels)
+            if self.waiting_:  # among them may be rows that are to be taken off
+                waiting, names = self._all_waiting()
+                if not self.sums_.n_rows_:
+                    self.parts_ = self._learned_parts(waiting)
+                self.sums_.add(self._mapped(waiting), self._shares(names))
+                self.waiting_ = []
+            for start in range(0, len(rows), ROWS_AT_ONCE):
+                block = slice(start, start + ROWS_AT_ONCE)
+                shares = self._shares(labels[block])
+                self.sums_.add(self._mapped(rows[block]), shares, sign=-1)
 
     @classmethod
     def merged(cls, a: Self, b: Self) -> Self:
@@ -672,7 +783,15 @@ class SDOH(NormalizedHasher):
                 "SDOH.merged: the two models differ in their parameters or in the number of "
                 "features; make both with the same ones."
             )
+        if hasattr(a, "groups_") and hasattr(b, "groups_"):
+            raise InputError(
+                "SDOH.merged: both models have learned from pairs, whose groups have no names to "
+                "go by; let one model learn all pairs."
+            )
         whole: Self = clone(a)
+        for model in (a, b):
+            if hasattr(model, "groups_"):
+                whole.groups_ = snapshot(model.groups_)
         whole.n_features_in_ = a.n_features_in_
         whole.n_samples_seen_ = a.n_samples_seen_ + b.n_samples_seen_
         whole.n_stages_, whole.seed_ = a.n_stages_ + b.n_stages_, a.seed_
@@ -708,3 +827,8 @@ class SDOH(NormalizedHasher):
         if hasattr(self, "memory_"):
             self.settle()
         return super()._described()
+
+
+def _names(names: list[Any]) -> NDArray[Any]:
+    """Return the names of classes as an array; some are tuples."""
+    return np.fromiter(names, object, len(names))
