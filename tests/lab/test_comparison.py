@@ -9,7 +9,9 @@ import re
 from functools import cache, partial
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
+from scipy.io import savemat
 from typer.testing import CliRunner
 
 from data import need_data
@@ -34,6 +36,7 @@ from streamhash.lab.report.sentences import (
     verdicts,
 )
 from streamhash.lab.report.write import CSV_FIELDS, escape_latex, tint
+from streamhash.lab.rows import read_folder
 
 PRECISIONS = ("precision@1", "precision@10", "precision@50", "precision@100")
 VALUES = {"sdoh": 0.8, "hcoh": 0.7, "mihash": 0.75, "hmoh": 0.85}  # hmoh: not in the paper
@@ -467,3 +470,42 @@ def test_a_reproduction_shares_its_cells_and_goes_on_where_it_was_stopped(tmp_pa
     states.clear()
     run(names, progress=lambda state: states.append((state.n_done, state.n_total)))
     assert states == [(0, 0)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "file", "classes", "d"),
+    [
+        ("cifar10-table", "CIFAR10_VGG16_fc7.mat", 10, 4096),
+        ("places205-table", "Places205_AlexNet_fc7_PCA128.mat", 205, 128),
+    ],
+)
+def test_with_the_papers_own_features_one_command_makes_the_missing_table(
+    tmp_path, monkeypatch, name, file, classes, d
+):
+    """On a made-up file of the right name, fields and width: both layouts, published settings."""
+    random = np.random.default_rng(0)
+    n = 4000 + classes * (100 if classes == 10 else 20) + 200
+    y = np.arange(n) % classes
+    X = random.standard_normal((classes, d), np.float32)[y] + random.standard_normal(
+        (n, d), np.float32
+    )
+    if classes == 10:
+        train, test = slice(0, -1000), slice(-1000, None)
+        fields = {"trainCNN": X[train], "testCNN": X[test]}
+        fields |= {"trainLabels": y[train, None], "testLabels": y[test, None]}
+    else:
+        fields = {"pca_feats": X, "labels": y[:, None]}
+    savemat(tmp_path / file, fields)
+    monkeypatch.setenv("STREAMHASH_DATA", str(tmp_path))
+    monkeypatch.setenv("STREAMHASH_CACHE", str(tmp_path / "cache"))
+    out = tmp_path / "results"
+    (table,) = reproduce(name, quick=True, methods=["hcoh", "lsh"], out=out, jobs=1)
+    assert table.data == {10: "cifar10-vgg16", 205: "places205"}[classes]
+    assert table.settings == ["published"]
+    found = {entry.run.method: entry.mean("map", 32) for entry in table.entries()}
+    assert found["hcoh"] > found["lsh"] > 1 / classes
+    page = write_report(read_folder(out), tmp_path / "report", command="c", figures=False)
+    text = page.read_text(encoding="utf-8")
+    assert table.title in text
+    assert str(table.experiment.published("hcoh", "map", 32))[1:] in text  # the paper's, beside

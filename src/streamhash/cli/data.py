@@ -60,7 +60,8 @@ def show(
 @app.command()
 def fetch(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A data set with a public download: mnist.")
+        str,
+        typer.Argument(metavar="NAME", help="One of mnist, cifar10-vgg16 and places205."),
     ],
 ) -> None:
     """Download a public data set into the cache, and check it."""

@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
+from scipy.io import savemat
 
 from streamhash.errors import FileError, InputError, MissingDataError
 from streamhash.lab.datasets import fetch, load_data, mnist
@@ -207,6 +208,49 @@ def test_a_damaged_file_in_the_cache_is_refused_on_loading(cache, small):
     path.write_bytes(one_bit_off(path.read_bytes()))
     with pytest.raises(FileError, match=r"train-labels.*MD5 .*; delete it and run streamhash"):
         load_data("mnist")
+
+
+def mat_file(path, **fields):
+    savemat(path, fields)
+    return path.read_bytes()
+
+
+def places(path, d=128):
+    rng = np.random.default_rng(0)
+    fields = {"pca_feats": rng.standard_normal((60, d)), "labels": np.arange(60) % 3}
+    return mat_file(path, **fields), fields
+
+
+PLACES = "Places205_AlexNet_fc7_PCA128.mat"
+
+
+def test_features_of_the_authors_are_fetched_though_no_checksum_is_known(cache, tmp_path):
+    content, fields = places(tmp_path / "made.mat")
+    with serve({PLACES: content}) as (url, asked):
+        assert fetch("places205", mirrors=[url]) == cache / "places205"
+        assert fetch("places205", mirrors=[url]) == cache / "places205"
+        assert asked == [PLACES]
+    data = load_data("places205")
+    np.testing.assert_array_equal(data.X, fields["pca_feats"].astype(np.float32))
+    np.testing.assert_array_equal(data.y, fields["labels"])
+    assert data.card.checksum == f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def test_what_is_not_the_authors_file_is_not_kept(cache, tmp_path, dead):
+    other = places(tmp_path / "other.mat", d=64)[0]
+    right = places(tmp_path / "right.mat")[0]
+    wrong = {"other": ({PLACES: other}, 0), "text": ({PLACES: b"<html>gone</html>"}, 0)}
+    wrong |= {"cut": ({PLACES: right}, 100), "absent": ({}, 0)}
+    for files, cut in wrong.values():
+        with serve(files, cut=cut) as (url, _), pytest.raises(MissingDataError) as caught:
+            fetch("places205", mirrors=[dead, url])
+        assert f"no mirror gave {PLACES}" in str(caught.value)
+        assert "set STREAMHASH_DATA to its folder" in str(caught.value)
+        assert not [path for path in cache.rglob("*") if path.is_file() and path.suffix != ".mat"]
+        assert not (cache / "places205" / PLACES).exists()
+    with serve({PLACES: right}) as (url, _):  # another mirror may have it
+        fetch("places205", mirrors=[dead, url])
+    assert len(load_data("places205").y) == 60
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ class Card:
     where: str | None = None
     files: tuple[str, ...] = ()
     is_public: bool = False  # whether it can be downloaded
+    mirrors: tuple[str, ...] = ()  # the addresses of its file, if its checksum is not known
     why_not_public: str = "has no public download"
     label_column: str | None = (
         None  # the array of labels in its file, if not one of the usual names
@@ -44,8 +45,9 @@ class Card:
 def _read_cards() -> dict[str, Card]:
     text = (resources.files(__package__) / "cards.toml").read_text(encoding="utf-8")
     cards = tomllib.loads(text).items()
+    lists = ("files", "mirrors")
     return {
-        name: Card(name, **facts | {"files": tuple(facts.get("files", ()))})
+        name: Card(name, **facts | {key: tuple(facts.get(key, ())) for key in lists})
         for name, facts in cards
     }
 

@@ -2,14 +2,17 @@
 
 import gzip
 import hashlib
+import shutil
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
 from streamhash.errors import FileError, MissingDataError
 from streamhash.storage import whole_file
+
+PIECE = 2**20  # bytes of a large file that are in memory
 
 
 class RemoteFile(NamedTuple):
@@ -68,6 +71,41 @@ def download(
     return folder
 
 
+def download_unknown(
+    path: Path,
+    mirrors: Iterable[str],
+    check: Callable[[Path], None],
+    *,
+    timeout: float,
+    otherwise: str,
+) -> None:
+    """Download a large file whose checksum nobody knows, unless it is there.
+
+    It is put in place only if it is as long as the server said, and ``check`` raises no FileError
+    at what it holds.
+    """
+    from http.client import HTTPException
+    from urllib.request import urlopen
+
+    failures = []
+    for mirror in () if path.is_file() else mirrors:
+        url = f"{mirror.rstrip('/')}/{path.name}"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with whole_file(path) as temporary:
+                with urlopen(url, timeout=timeout) as answer, temporary.open("wb") as file:
+                    shutil.copyfileobj(answer, file, PIECE)
+                    expected, size = answer.headers.get("Content-Length"), file.tell()
+                if expected is not None and size != int(expected):
+                    raise ValueError(f"{size} bytes instead of {expected}")
+                check(temporary)
+            return
+        except (OSError, HTTPException, ValueError) as error:
+            failures.append(f"{url}: {error.__cause__ or error}")
+    if not path.is_file():
+        raise _none_has(path.name, failures, otherwise)
+
+
 def _download(file: RemoteFile, mirrors: list[str], timeout: float, otherwise: str) -> bytes:
     """Return the checked file from the first mirror that has it; that one then leads the list."""
     from http.client import HTTPException
@@ -86,7 +124,11 @@ def _download(file: RemoteFile, mirrors: list[str], timeout: float, otherwise: s
             mirrors.remove(mirror)
             mirrors.insert(0, mirror)
             return data
-    raise MissingDataError(
-        f"fetch: no mirror gave {file.name} ({'; '.join(failures) or 'none was passed'}); try "
-        f"again when this machine is online, or {otherwise}."
+    raise _none_has(file.name, failures, otherwise)
+
+
+def _none_has(name: str, failures: list[str], otherwise: str) -> MissingDataError:
+    return MissingDataError(
+        f"fetch: no mirror gave {name} ({'; '.join(failures) or 'none was passed'}); try again "
+        f"when this machine is online, or {otherwise}."
     )

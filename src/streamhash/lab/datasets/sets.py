@@ -10,7 +10,7 @@ import logging
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -22,6 +22,7 @@ from streamhash.errors import FileError, InputError, MissingDataError
 from streamhash.files import open_table, read_table
 from streamhash.lab.datasets.cache import load_stored, store
 from streamhash.lab.datasets.cards import CARDS, Card, cache_folder, find_files, missing
+from streamhash.lab.datasets.download import download_unknown
 from streamhash.lab.datasets.mnist import fetch_mnist, read_mnist
 from streamhash.lab.datasets.streams import (
     BLOCK_ROWS,
@@ -144,11 +145,14 @@ def fetch(name: str, *, mirrors: Sequence[str] | None = None, timeout: float = 3
     """Download a public data set into the cache and return its folder.
 
     Each file is checked (size and MD5 of its uncompressed bytes) before it is put in place, so
-    that the cache never holds a part of a file. What is there already is not fetched again.
+    that the cache never holds a part of a file. What is there already is not fetched again. No
+    checksum is known of the features of the papers' authors, ``cifar10-vgg16`` and ``places205``:
+    of these the length and the layout are checked, and the card of the loaded set has the checksum
+    of what came.
 
     Parameters
     ----------
-    name : ``"mnist"``, the set with a public download
+    name : ``"mnist"``, ``"cifar10-vgg16"`` or ``"places205"``, the sets with a public download
     mirrors : addresses to try in turn; None = the known public ones
     timeout : seconds without an answer until the next mirror is tried
     """
@@ -158,7 +162,17 @@ def fetch(name: str, *, mirrors: Sequence[str] | None = None, timeout: float = 3
         raise InputError(f"fetch: {name!r} needs no download; use load_data({name!r}).")
     if not CARDS[name].is_public:
         raise missing("fetch", name)
-    return fetch_mnist(cache_folder() / name, mirrors, timeout)
+    folder, card = cache_folder() / name, CARDS[name]
+    if name == "mnist":
+        return fetch_mnist(folder, mirrors, timeout)
+    download_unknown(
+        folder / card.files[0],
+        card.mirrors if mirrors is None else mirrors,
+        partial(_check_layout, card=card),
+        timeout=timeout,
+        otherwise="get the file elsewhere and set STREAMHASH_DATA to its folder",
+    )
+    return folder
 
 
 Loaded = tuple[NDArray[np.float32], NDArray[Any], Card]
@@ -221,18 +235,28 @@ def _convert(path: Path, card: Card) -> Loaded:
         with open_table(path, place="load_data") as table:
             pieces = table.pieces(CHUNK_ROWS)
             first = next(pieces)
-            if table.width != card.features or first.labels is None or first.labels.ndim > 1:
-                raise FileError(
-                    f"load_data: {path} is not the {card.name} file, it has {table.fields} where "
-                    f"{card.features} features with a label a row are wanted; copy it again, or "
-                    "load your own file by its path."
-                )
+            _refuse_other(path, table, first, card)
             chunks: Any = ((piece.vectors, piece.labels) for piece in chain([first], pieces))
             about = {**known, "checksum": _checksum(path)}
             found = store(folder, (table.rows or 0, table.width), chunks, about)
     X, y, facts = found
     checksum = card.checksum or facts["checksum"]  # of the file as read, if none is known
     return X, y, replace(card, rows=len(X), classes=len(np.unique(y)), checksum=checksum)
+
+
+def _check_layout(path: Path, card: Card) -> None:
+    """Refuse a file that does not hold features and labels as those of a set do."""
+    with open_table(path, format="mat", place="fetch") as table:
+        _refuse_other(path, table, next(table.pieces(CHUNK_ROWS)), card)
+
+
+def _refuse_other(path: Path, table: Any, first: Any, card: Card) -> None:
+    if table.width != card.features or first.labels is None or first.labels.ndim > 1:
+        raise FileError(
+            f"load_data: {path} is not the {card.name} file, it has {table.fields} where "
+            f"{card.features} features with a label a row are wanted; copy it again, or "
+            "load your own file by its path."
+        )
 
 
 def _generate(name: str, most: int, rows: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
