@@ -238,7 +238,7 @@ def _convert(path: Path, card: Card) -> Loaded:
             _refuse_other(path, table, first, card)
             chunks: Any = ((piece.vectors, piece.labels) for piece in chain([first], pieces))
             about = {**known, "checksum": _checksum(path)}
-            found = store(folder, (table.rows or 0, table.width), chunks, about)
+            found = store(folder, (table.rows or 0, card.features), chunks, about)
     X, y, facts = found
     checksum = card.checksum or facts["checksum"]  # of the file as read, if none is known
     return X, y, replace(card, rows=len(X), classes=len(np.unique(y)), checksum=checksum)
