@@ -37,7 +37,8 @@ from streamhash.live.arrow import Keys
 from streamhash.live.backends.memory import MemoryBackend
 from streamhash.live.journal import Journal
 from streamhash.live.learner import Learner, Lesson
-from streamhash.live.view import Directory, Moment
+from streamhash.live.view import Moment
+from streamhash.search.directory import Directory
 
 WIDTH, CLASSES, BITS = 16, 5, 32
 EVERY = 150  # learned items, after which it refreshes by itself
@@ -379,7 +380,7 @@ class Trial:
         number = collection.model_number
         stored = collection._journal
         keys = stored.keys()
-        batch, ids = stored.items(keys, codes=number), stored.new_items(-1).ids.tolist()
+        batch, ids = stored.items(keys, codes=number), collection.ids
         rows = batch.vectors
         versions = [self.there[i].version for i in ids]
         check(np.array_equal(rows, vectors(ids, versions)), "vectors differ")

@@ -13,6 +13,7 @@ import pytest
 from streamhash import SDOH, FileError
 from streamhash.live import Collection, view
 from streamhash.live.backends.memory import MemoryBackend
+from streamhash.search import directory
 
 ROOT = Path(__file__).parents[2]
 
@@ -86,7 +87,7 @@ def test_searches_never_miss_an_item_that_is_there(items, monkeypatch, change):
 
 def test_labels_are_read_beside_deletes(items, monkeypatch):
     """Where most are deleted, the others move up: labels must not be looked for in old places."""
-    monkeypatch.setattr(view, "SPARE_PLACES", 8)
+    monkeypatch.setattr(directory, "SPARE_PLACES", 8)
     plain, others = view.Directory.find, []
 
     def find(self, ids):

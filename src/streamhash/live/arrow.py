@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from streamhash.codes import Codes
 from streamhash.errors import FileError
 from streamhash.optional import import_optional
+from streamhash.search.directory import Coded, Keys as Keys
+from streamhash.search.ids import Strings
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Keys = NDArray[np.int64]
 
 CODE = "code_"  # the column with the codes of model N is called code_N
 
@@ -31,6 +31,47 @@ class Batch(NamedTuple):
     keys: Keys
 
 
+class Columns(NamedTuple):
+    """Some items of a collection in columns, in the order of adding: no Python object an item."""
+
+    keys: Keys
+    ids: NDArray[np.int64] | Strings
+    labels: Coded
+    codes: Codes | None
+
+
+def columns_of(table: Any) -> Columns:
+    """Turn a record batch of items into columns."""
+    code = next((name for name in table.schema.names if name.startswith(CODE)), None)
+    return Columns(
+        table["key"].to_numpy(),
+        strings_of(table["id"]) if is_text(table["id"]) else table["id"].to_numpy(),
+        coded(table["label"]),
+        None if code is None else codes_of(table[code]),
+    )
+
+
+def is_text(column: Any) -> bool:
+    """Whether a column holds strings."""
+    return str(column.type) in ("string", "large_string")
+
+
+def strings_of(array: Any) -> Strings:
+    """Return a column of strings without gaps."""
+    _, offsets, content = array.buffers()
+    wide = np.int64 if str(array.type) == "large_string" else np.int32
+    ends = np.frombuffer(offsets, wide)[array.offset : array.offset + len(array) + 1]
+    text = np.frombuffer(content or b"", np.uint8)[ends[0] : ends[-1]]
+    return Strings(text, ends.astype(np.int64) - int(ends[0]))
+
+
+def coded(array: Any) -> Coded:
+    """Return a column of stored labels; of equal ones only one is read."""
+    encoded = array.dictionary_encode()
+    numbers = encoded.indices.fill_null(-1).to_numpy().astype(np.int32, copy=False)
+    return Coded(numbers, labels_from_json(encoded.dictionary.to_pylist()))
+
+
 def batch_of(table: Any, order: Any = slice(None)) -> Batch:
     """Turn a table of items, or some of its rows in this order, into a batch."""
     names = table.schema.names
@@ -42,9 +83,10 @@ def batch_of(table: Any, order: Any = slice(None)) -> Batch:
     def texts(values: Any) -> NDArray[Any]:
         return np.fromiter(values.to_pylist(), object, len(values))
 
-    ids = column("id", texts)
-    if ids is not None and str(table.schema.field("id").type) != "string":
-        ids = ids.astype(np.int64)
+    def numbers_or_texts(values: Any) -> NDArray[Any]:
+        return texts(values) if is_text(values) else np.asarray(values.to_numpy())
+
+    ids = column("id", numbers_or_texts)
     labels, metadata = column("label", texts), column("metadata", texts)
     return Batch(
         ids,

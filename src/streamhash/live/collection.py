@@ -9,6 +9,7 @@ from concurrent.futures import Executor
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -35,11 +36,12 @@ from streamhash.live.filters import Filter
 from streamhash.live.journal import TRIES, Journal, Model
 from streamhash.live.learner import LOOKED_AT, Learner, Lesson, Progress, is_fitted
 from streamhash.live.locks import ReaderLease
+from streamhash.live.mapped import MappedArrays
 from streamhash.live.refresh import Refresher
 from streamhash.live.scoring import Scorer
 from streamhash.live.search import PLAIN, SearchOptions
 from streamhash.live.store import DURABILITY
-from streamhash.live.view import Answer, Listing, View
+from streamhash.live.view import Answer, View
 from streamhash.parameters import Choice, Whole, check_parameters
 from streamhash.records import (
     History as History,
@@ -48,6 +50,7 @@ from streamhash.records import (
     SearchResult as SearchResult,
 )
 from streamhash.refresh import RefreshPolicy
+from streamhash.search.directory import Listing
 from streamhash.search.ids import LARGEST_ID, check_ids, check_once, kind
 from streamhash.search.index import check_k
 from streamhash.sparse import check_sparse
@@ -126,10 +129,20 @@ class Collection:
     # memory is read anew, so that it is always what is stored.
 
     def __init__(
-        self, journal: Journal, *, background: bool, backend_options: dict[str, Any] | None
+        self,
+        journal: Journal,
+        *,
+        background: bool,
+        backend_options: dict[str, Any] | None,
+        mmap: bool | str | PathLike[str] = False,
     ) -> None:
         self._journal = journal
-        self._view = View(journal, backend_options)
+        try:
+            mapped = _mapped(journal, mmap)
+        except BaseException:
+            journal.release()
+            raise
+        self._view = View(journal, backend_options, mapped)
         self._learner = Learner.__new__(Learner)  # it becomes what is stored
         self._refresher = Refresher(journal, self._view, self._learner, background=background)
         self._metadata_journal: Journal | None = None  # what is found is read by
@@ -180,6 +193,7 @@ class Collection:
         storage_options: dict[str, str] | None = None,
         backend: str | None = None,
         backend_options: dict[str, Any] | None = None,
+        mmap: bool | str | PathLike[str] = False,
     ) -> Self:
         """Make an empty collection.
 
@@ -219,6 +233,10 @@ class Collection:
             the environment that does.
         backend_options : dict
             Passed on to pymilvus and not stored: ``token``, ``server_pem_path`` and the like.
+        mmap : bool or path
+            Have ids, keys, labels and codes in files that are mapped, not in memory: for more items
+            than memory holds. They lie in this folder, or in the collection's own (True), have no
+            name, and are gone with the process; it is not stored. See ``open``.
         """
         place = "Collection.create"
         if not isinstance(hasher, OnlineHasher):
@@ -261,7 +279,7 @@ class Collection:
             model = Model(1, learner.hasher_.encoder().to_bytes(), facts)
         journal = Journal(fspath(path), storage_options)
         journal.create(learner, settings, model)
-        return cls(journal, background=background, backend_options=backend_options)
+        return cls(journal, background=background, backend_options=backend_options, mmap=mmap)
 
     @classmethod
     def open(
@@ -272,11 +290,16 @@ class Collection:
         background: bool = False,
         storage_options: dict[str, str] | None = None,
         backend_options: dict[str, Any] | None = None,
+        mmap: bool | str | PathLike[str] = False,
     ) -> Self:
-        """Open a collection, to write (one process at a time) or to read only (any number)."""
+        """Open a collection, to write (one process at a time) or to read only (any number).
+
+        Parameters are those of ``create``. With ``mmap`` a process that was forked from this one
+        cannot search: it would share what this one changes.
+        """
         journal = Journal(fspath(path), storage_options)
         journal.open(read_only=read_only)
-        return cls(journal, background=background, backend_options=backend_options)
+        return cls(journal, background=background, backend_options=backend_options, mmap=mmap)
 
     def close(self) -> None:
         """Wait for a running refresh, and let others write."""
@@ -312,6 +335,7 @@ class Collection:
     def _follow(self) -> None:
         """As a reader, see what the writer has stored meanwhile."""
         journal = self._journal
+        self._view.refuse_forked()
         if journal.is_closed or journal.is_forked or not (journal.read_only or journal.is_stale):
             return
         with journal.lock:
@@ -401,7 +425,7 @@ class Collection:
         labels = self.check_labels(y, len(rows), place=place)
         texts = check_metadata(metadata, len(rows), place=place)
         names = self._new_ids(ids, len(rows), place)
-        found = self._view.now.directory.find(names.tolist())
+        found = self._view.now.directory.find(names)
         if (found >= 0).any() and existing == "refuse":
             raise ConflictError(
                 f"{place}: id {names[found >= 0].tolist()[0]!r} is there already; pass "
@@ -535,7 +559,7 @@ class Collection:
         """Return the keys of items that are there, and their checked ids."""
         names = check_ids(ids, place=place)
         check_once(names, place=place)
-        keys = self._view.now.directory.find(names.tolist())
+        keys = self._view.now.directory.find(names)
         if (keys < 0).any():
             raise NotFoundError(
                 f"{place}: id {shown(names[keys < 0].tolist()[0])} is not in this collection; ask "
@@ -1141,6 +1165,21 @@ class Collection:
 
 
 # ------------------------------------------------------------------------------- what comes in
+
+
+def _mapped(journal: Journal, mmap: bool | str | PathLike[str]) -> MappedArrays | None:
+    """Return what makes columns in files, if that is wanted."""
+    if mmap is False:
+        return None
+    folder = journal.folder if mmap is True else mmap
+    if folder is None:
+        raise InputError(
+            f"{journal.address}: is no folder of this machine to map columns in; pass a folder as "
+            "mmap."
+        )
+    if not isinstance(folder, str | PathLike) or not Path(folder).is_dir():
+        raise InputError(f"Collection.open: mmap={mmap!r} is no folder; pass one, True or False.")
+    return MappedArrays(Path(folder))
 
 
 def _several(labels: str | None, hasher: OnlineHasher, place: str) -> bool | None:

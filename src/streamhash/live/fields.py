@@ -44,8 +44,9 @@ from streamhash.live.filters import (
 )
 
 if TYPE_CHECKING:
-    from streamhash.live.view import Listing, Moment, View
+    from streamhash.live.view import Moment, View
     from streamhash.search.code_store import Snapshot
+    from streamhash.search.directory import Listing
 
 Mask = NDArray[np.bool_]
 Read = Callable[[Callable[[], Keys]], AbstractContextManager[Iterator[Batch]]]
@@ -604,10 +605,10 @@ class Fields:
             return self._columns[field].mask(node, start, size)
         if node.field in LABELS:
             return _true_of_labels(node, listing, start)
-        ids = listing.ids[start:size]
-        if ids.dtype == np.int64 and node.kind != "null":
-            return compare_numbers(ids, node)
-        return true_of(node, ids.tolist())
+        if isinstance(listing.ids, np.ndarray) and node.kind != "null":
+            return compare_numbers(listing.ids[start:size], node)
+        parts = [true_of(node, ids.tolist()) for ids in listing.ids_between(start, size)]
+        return np.concatenate([np.empty(0, np.bool_), *parts])
 
     def _check(self, condition: Condition, listing: "Listing") -> None:
         """Refuse a condition on a field that no item has, or has no value of that kind in."""
@@ -618,7 +619,7 @@ class Fields:
                 del self._columns[field]
                 raise self._unknown(field)
         elif condition.field == ("id",):
-            kinds = {"string" if listing.ids.dtype == object else "number"}
+            kinds = {"string" if listing.has_strings else "number"}
             kinds = kinds if listing.size else set()
         elif condition.field == ("labels",):
             kinds = {"list"}

@@ -63,10 +63,11 @@ from streamhash.errors import (
 )
 from streamhash.live import arrow
 from streamhash.live.addresses import Addresses
-from streamhash.live.arrow import CODE, Batch, Keys, import_lance, import_pyarrow
+from streamhash.live.arrow import CODE, Batch, Columns, Keys, import_lance, import_pyarrow
 from streamhash.live.locks import ReaderLease, WriterLock, leased, uninterrupted
 from streamhash.live.pages import VectorFiles
 from streamhash.live.store import WAY_BACK, Store, data_files
+from streamhash.search.directory import Coded
 
 if TYPE_CHECKING:
     import lance
@@ -89,6 +90,11 @@ TIDY_AFTER = 64  # fragments or versions that are worth tidying up
 KEPT = 3  # versions of each dataset, at least
 TRIES = 10  # of a reader to get hold of a version before the writer has gone on
 SCAN_ROWS = 8192  # read at a time
+COLUMN_ROWS = 65_536  # read at a time, of columns that are small,
+READ_AHEAD = (
+    4  # and how many such pieces of a column Lance has in memory before they are asked for,
+)
+READ_BYTES = 2**26  # of at most so many bytes; by itself it takes two gigabytes
 ENCODED_NUMBERS = 2**19  # of vectors that are encoded at a time; Lance reads ahead
 OLD_VERSIONS = timedelta(hours=1)  # are kept so long where readers leave no lease
 NOTE_SECONDS = 24 * 3600.0  # that a note of encoded codes is good for; Lance keeps files a week
@@ -491,24 +497,67 @@ class Journal:
         found = self._found(keys).tolist()
         return f"_rowaddr IN ({', '.join(map(str, found))})" if found else "false"
 
+    @property
+    def n_rows(self) -> int:
+        """How many items are stored, with those that wait to be deleted."""
+        return int(self.dataset("items").count_rows()) if self.has_items else 0
+
     def keys(self) -> Keys:
         """Return the keys of all items, ascending."""
-        keys = self.store.read("items", columns=["key"])["key"].to_numpy() if self.has_items else []
-        return np.sort(np.asarray(keys, np.int64))
+        keys = np.concatenate([np.empty(0, np.int64), *self.key_pieces()])
+        return keys if _ascend(keys) else np.sort(keys)
 
-    def new_items(self, last_key: int) -> Batch:
-        """Read the items with keys above ``last_key``; of those with one id, only the last."""
-        columns = ["id", "label", *arrow.code_columns(self.serving)]
-        table = self.store.read("items", columns=["key", *columns], filter=f"key > {last_key}")
-        with self.store.reading("items"):
-            batch = arrow.batch_of(table.sort_by("key"))
-            if (batch.keys[1:] == batch.keys[:-1]).any():
-                raise ValueError("two items have one key")
-            last = dict(zip(batch.ids.tolist(), batch.keys.tolist(), strict=True))
-            if len(last) < len(batch.ids):  # a process died between storing and deleting the old
-                table = table.filter(np.isin(table["key"], [*last.values()])).sort_by("key")
-                batch = arrow.batch_of(table)
-        return batch
+    def key_pieces(self) -> Iterator[Keys]:
+        """Read the keys of all items, piece by piece."""
+        for part in self._streamed("items", columns=["key"]) if self.has_items else ():
+            yield part["key"].to_numpy()
+
+    def new_items(self, last_key: int) -> Iterator[Columns]:
+        """Read the items with keys above ``last_key``, piece by piece, in the order of their keys.
+
+        There may be two of one id, where a process died between storing an item and deleting the
+        one that it replaces: the last one counts.
+        """
+        columns = ["key", "id", "label", *arrow.code_columns(self.serving)]
+        options: dict[str, Any] = {"columns": columns}
+        if last_key >= 0:
+            options["filter"] = f"key > {last_key}"
+        if last_key >= 0 or not self._are_in_order():
+            options["order_by"] = ["key"]
+        for part in self._streamed("items", **options):
+            with self.store.reading("items"):
+                piece = arrow.columns_of(part)
+                if len(piece.keys) and (piece.keys[0] <= last_key or not _ascend(piece.keys)):
+                    raise ValueError("two items have one key")
+            if len(piece.keys):
+                last_key = int(piece.keys[-1])
+                yield piece
+
+    def _are_in_order(self) -> bool:
+        """Whether the rows are stored in the order of their keys, as they are unless damaged."""
+        last = -1
+        for keys in self.key_pieces():
+            if len(keys) and (keys[0] <= last or not _ascend(keys)):
+                return False
+            last = int(keys[-1]) if len(keys) else last
+        return True
+
+    def _streamed(self, name: str, **options: Any) -> Iterator[Any]:
+        """Read rows as record batches, in bounded memory; Ctrl-C waits for the end of each."""
+        with self.store.reading(name):
+            parts = self.dataset(name).to_batches(
+                batch_size=COLUMN_ROWS,
+                batch_readahead=READ_AHEAD,
+                io_buffer_size=READ_BYTES,
+                scan_in_order=True,
+                **options,
+            )
+        while True:
+            with uninterrupted(), self.store.reading(name):
+                part = next(parts, None)
+            if part is None:
+                return
+            yield part
 
     def items(self, keys: Keys, *, vectors: bool = True, codes: int = 0) -> Batch:
         """Read items by their keys, in that order, those of them that there are."""
@@ -551,13 +600,16 @@ class Journal:
         """Go through the items with these keys as they are now, in their order."""
         if not len(keys):
             return iter(())
-        wanted = np.sort(keys)
+        wanted = keys if _ascend(keys) else np.sort(keys)
+        between = f"key >= {wanted[0]} AND key <= {wanted[-1]}"
         with self.store.reading("items"):
             items = self.dataset("items").checkout_version(self.version("items"))
             parts = items.to_batches(
                 columns=["key", *columns],
-                filter=f"key >= {wanted[0]} AND key <= {wanted[-1]}",
+                filter=None if len(wanted) == items.count_rows() else between,
                 batch_size=size,
+                batch_readahead=READ_AHEAD,
+                io_buffer_size=READ_BYTES,
                 scan_in_order=True,
             )
         return self._batches(parts, wanted)
@@ -607,19 +659,20 @@ class Journal:
         texts = [arrow.to_json(label) for label in labels]
         self._append("labels", {"key": keys, "label": texts})
 
-    def read_labels(self, start: int = 0) -> tuple[Keys, list[Any]]:
-        """Read labels that came after their items, from the ``start``-th on."""
-        with self.store.reading("labels"):
-            table = self.store.read("labels", offset=start)
-            return table["key"].to_numpy(), arrow.labels_from_json(table["label"].to_pylist())
+    def read_labels(self, start: int = 0) -> Iterator[tuple[Keys, Coded]]:
+        """Read labels that came after their items, from the ``start``-th on, piece by piece."""
+        for part in self._streamed("labels", columns=["key", "label"], offset=start):
+            with self.store.reading("labels"):
+                piece = part["key"].to_numpy(), arrow.coded(part["label"])
+            yield piece
 
     def _fold_labels(self, live: Keys) -> None:
         """Keep only the last label of each key that is there."""
         table = self.store.read("labels")
-        last = dict(zip(table["key"].to_pylist(), table["label"].to_pylist(), strict=True))
-        kept = np.fromiter(last, np.int64, len(last))
-        kept = kept[np.isin(kept, live)]
-        columns = {"key": kept, "label": [last[key] for key in kept.tolist()]}
+        keys, last = np.unique(table["key"].to_numpy()[::-1], return_index=True)
+        last = len(table) - 1 - last[_is_among(keys, live)] if len(live) else last[:0]
+        kept = table.take(np.sort(last))
+        columns = {"key": kept["key"], "label": kept["label"]}
         self._overwrite("labels", columns, fold=str(self.fold + 1))
 
     # ----------------------------------------------------------------------- learner and models
@@ -815,7 +868,8 @@ class Journal:
             self.settle()
             if self.has_items:
                 self._drop_old_codes()
-                self.delete_items(absent(self.keys(), keys))
+                if self.n_rows != len(keys):  # all of these are stored, so there are others
+                    self.delete_items(absent(self.keys(), keys))
 
     def _drop_old_codes(self) -> None:
         """Drop the codes of all models but the one that serves, and notes of refreshes gone by."""
@@ -957,6 +1011,10 @@ def _is_among(keys: Keys, wanted: Keys) -> NDArray[np.bool_]:
     """Tell which keys are wanted; those are ascending, and at least one."""
     at = np.minimum(np.searchsorted(wanted, keys), len(wanted) - 1)
     return np.equal(wanted[at], keys)
+
+
+def _ascend(keys: Keys) -> bool:
+    return bool((keys[1:] > keys[:-1]).all())
 
 
 def absent(keys: Keys, others: Keys) -> Keys:

@@ -7,9 +7,6 @@ assignment. Searches wait for nobody; what a moment holds is never written again
 What is looked up by ids is looked up in the directory, which changes. So ``looking`` is held by
 whoever looks, and by the writer while it changes the directory and the moment: never while anything
 is read or stored.
-
-A *key* is a number that ascends in the order of adding; it is never given twice, not even to an
-item of the same id that was deleted and added again.
 """
 
 import threading
@@ -17,8 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,188 +22,30 @@ from numpy.typing import NDArray
 from streamhash.base import NotStartedError, OnlineHasher
 from streamhash.codes import Codes, pack
 from streamhash.errors import InputError
-from streamhash.labels import each_label, share_label
-from streamhash.live.arrow import Keys
+from streamhash.live.arrow import Columns, Keys
 from streamhash.live.backends import Backend
 from streamhash.live.backends.memory import MemoryBackend
 from streamhash.live.calibration import Calibration
 from streamhash.live.fields import Fields, Selection
 from streamhash.live.filters import Filter
 from streamhash.live.journal import Journal, Pieces, absent
+from streamhash.live.mapped import MappedArrays
 from streamhash.live.search import SearchOptions
 from streamhash.records import SearchResult
 from streamhash.search.code_store import Snapshot
-from streamhash.search.ids import kind
+from streamhash.search.directory import Coded, Directory, Listing as Listing
+from streamhash.search.id_table import Zeros
 
 Note = tuple[Keys, Sequence[str | None]]
 
-NO_LABEL = -1
-SPARE_PLACES = 1024  # places of deleted items that never matter
 NO_ITEM = np.iinfo(np.int32).max  # the distance of an item that is not there
 NOTED_BYTES = 2**16  # of metadata of a change, at most: of more they are read again
 NAMED_KEYS = 10_000  # at most, that such a backend is asked to search among
 SHARED_LIMIT = 16_384  # looked at in a backend that others change, to find items that are there
 RETRIES = 5  # of a search in such a backend, before the writer has to wait for it
+PIECES_MAPPED = 32  # that are in memory at a time, where columns are mapped
 
-
-class Listing(NamedTuple):
-    """Items by place, in the order of their keys; the arrays may have room for more.
-
-    What a search found is looked up in one listing, which no change makes invalid.
-    """
-
-    size: int
-    keys: Keys
-    ids: NDArray[Any]
-    labels: NDArray[np.int32]
-    names: list[Any]  # of labels, by their numbers; tuples where items have several
-
-    def places(self, keys: Keys) -> Keys:
-        """Places of keys that are here."""
-        return np.searchsorted(self.keys[: self.size], keys)
-
-    def holds(self, keys: Keys) -> NDArray[np.bool_]:
-        """Tell which keys are here; they may be of items deleted lately."""
-        places = self.places(keys)
-        held = places < self.size
-        held[held] = self.keys[places[held]] == keys[held]
-        return held
-
-    def ids_of(self, keys: Keys) -> NDArray[Any]:
-        """Ids of keys that are here."""
-        return self.ids[self.places(keys)]
-
-    def labels_of(self, keys: Keys) -> NDArray[np.int32]:
-        """Numbers of the labels of keys; NO_LABEL where there is none, or the item is gone."""
-        if self.size == 0:
-            return np.full(keys.shape, NO_LABEL, np.int32)
-        places = np.minimum(self.places(keys), self.size - 1)
-        return np.where(self.keys[places] == keys, self.labels[places], NO_LABEL)
-
-    def label_names_of(self, keys: Keys) -> list[Any]:
-        """Labels of keys; None where there is none, or the item is gone."""
-        numbers = self.labels_of(keys).tolist()
-        return [None if number == NO_LABEL else self.names[number] for number in numbers]
-
-    def are_similar(self, label: Any, numbers: NDArray[Any]) -> NDArray[np.bool_]:
-        """Tell which of some labels, by their numbers, are equal to one, or share one with it."""
-        names = (None if number == NO_LABEL else self.names[number] for number in numbers.tolist())
-        return np.array(share_label(label, names), bool)
-
-
-class Directory:
-    """The id, the key and the label of every item; its caller lets one thread at a time write.
-
-    Places of deleted items are used up; when they are most of all places, the others move up.
-    """
-
-    def __init__(self) -> None:
-        self.last_key, self.n_deleted = -1, 0  # these are counted for ever
-        self._fill(np.empty(0, np.int64), np.empty(0, np.int64), [])
-
-    def _fill(self, keys: Keys, ids: NDArray[Any], labels: Sequence[Any]) -> None:
-        self._numbers: dict[Any, int] = {}  # of labels, or of tuples of several
-        self.classes: dict[Any, None] = {}  # single labels that items have or had
-        self._places = dict(zip(ids.tolist(), range(len(keys)), strict=True))
-        self.listing = Listing(len(keys), keys, ids, np.empty(0, np.int32), [])
-        numbers = self._number(labels)
-        self.listing = self.listing._replace(labels=numbers)
-        self.n_labelled = int((numbers != NO_LABEL).sum())
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __contains__(self, item: object) -> bool:
-        return item in self._places
-
-    @property
-    def next_id(self) -> int:
-        """A whole number above all ids, those of deleted items with them."""
-        return int(self.listing.ids[: self.listing.size].max(initial=-1)) + 1
-
-    @property
-    def ids(self) -> list[Any]:
-        """The ids, in the order of adding."""
-        return [*self._places]
-
-    @property
-    def keys(self) -> Keys:
-        """The keys of the items that are there, ascending."""
-        return self.listing.keys[np.fromiter(self._places.values(), np.int64, len(self))]
-
-    @property
-    def n_classes(self) -> int:
-        """How many different labels the items have."""
-        numbers = np.unique(self.listing.labels_of(self.keys))
-        names = [self.listing.names[number] for number in numbers[numbers != NO_LABEL]]
-        return len({each for name in names for each in each_label(name)})
-
-    def find(self, ids: Sequence[Any]) -> Keys:
-        """Keys of ids; -1 where there is none."""
-        if not self._places:
-            return np.full(len(ids), -1, np.int64)
-        places = np.array([self._places.get(item, -1) for item in ids], np.int64)
-        return np.where(places >= 0, self.listing.keys[places], -1)
-
-    def has(self, keys: Keys) -> NDArray[np.bool_]:
-        """Tell which keys are those of items that are there."""
-        held = self.listing.holds(keys)
-        held[held] = self.find(self.listing.ids_of(keys[held]).tolist()) == keys[held]
-        return held
-
-    def append(self, keys: Keys, ids: NDArray[Any], labels: Sequence[Any]) -> None:
-        """Add items with keys above all others; they take the place of those with their ids."""
-        if len(self) == self.listing.size == 0 and kind(ids) != kind(self.listing.ids):
-            self.listing = self.listing._replace(ids=ids[:0])
-        if len(keys) == 0:
-            return
-        names = ids.tolist()
-        self.delete([name for name in names if name in self._places])
-        numbers, now = self._number(labels), self.listing
-        size = now.size + len(keys)
-        if size > len(now.keys):
-            room = max(size, 2 * now.size)
-            keys_, ids_, labels_ = (
-                _widened(each, now.size, room) for each in (now.keys, now.ids, now.labels)
-            )
-            now = now._replace(keys=keys_, ids=ids_, labels=labels_)
-        new = slice(now.size, size)
-        now.keys[new], now.ids[new], now.labels[new] = keys, ids, numbers
-        self._places.update(zip(names, range(now.size, size), strict=True))
-        self.listing = now._replace(size=size)
-        self.n_labelled += int((numbers != NO_LABEL).sum())
-        self.last_key = int(keys[-1])
-
-    def set_labels(self, keys: Keys, labels: Sequence[Any]) -> None:
-        """Give items other labels."""
-        places, numbers = self.listing.places(keys), self._number(labels)
-        before = self.listing.labels[places]
-        self.listing.labels[places] = numbers
-        self.n_labelled += int((numbers != NO_LABEL).sum()) - int((before != NO_LABEL).sum())
-
-    def delete(self, ids: Sequence[Any]) -> None:
-        """Delete items that are there."""
-        places = [self._places.pop(item) for item in ids]
-        self.n_deleted += len(places)
-        self.n_labelled -= int((self.listing.labels[places] != NO_LABEL).sum())
-        if self.listing.size > 2 * len(self) + SPARE_PLACES:
-            keys, now = self.keys, self.listing
-            self._fill(keys, now.ids_of(keys), now.label_names_of(keys))
-
-    def _number(self, labels: Sequence[Any]) -> NDArray[np.int32]:
-        numbers, names = self._numbers, self.listing.names
-        for label in dict.fromkeys(labels):
-            if label is not None and label not in numbers:
-                numbers[label] = len(names)
-                names.append(label)
-                self.classes.update(dict.fromkeys(each_label(label)))
-        return np.fromiter(map(numbers.get, labels, repeat(NO_LABEL)), np.int32, len(labels))
-
-
-def _widened(array: NDArray[Any], size: int, room: int) -> NDArray[Any]:
-    wider = np.empty(room, array.dtype)
-    wider[:size] = array[:size]
-    return wider
+Piece = TypeVar("Piece")
 
 
 class Moment(NamedTuple):
@@ -309,8 +147,8 @@ class Answer(NamedTuple):
 
     def ids(self) -> NDArray[Any]:
         """The ids found, (n, k); -1 (None among strings) where there are no more items."""
-        there, names = self.keys >= 0, self.listing.ids
-        ids = np.full(self.keys.shape, None if names.dtype == object else -1, names.dtype)
+        there, strings = self.keys >= 0, self.listing.has_strings
+        ids = np.full(self.keys.shape, None if strings else -1, object if strings else np.int64)
         ids[there] = self.listing.ids_of(self.keys[there])
         return ids
 
@@ -330,20 +168,37 @@ class Answer(NamedTuple):
         )
 
 
+def _set_labels(directory: Directory, keys: Keys, labels: Coded) -> None:
+    """Give items that are there labels that came later."""
+    there = directory.has(keys)
+    directory.set_labels(keys[there], labels._replace(numbers=labels.numbers[there]))
+
+
 class View:
     """The moment that searches see now, which follows what the journal stores.
 
     Its changes are made by one thread at a time, which holds the journal's lock.
     """
 
-    def __init__(self, journal: Journal, backend_options: dict[str, Any] | None) -> None:
-        self._journal, self.options = journal, backend_options
+    def __init__(
+        self,
+        journal: Journal,
+        backend_options: dict[str, Any] | None,
+        mapped: MappedArrays | None = None,
+    ) -> None:
+        self._journal, self.options, self._mapped = journal, backend_options, mapped
+        self._zeros: Zeros = np.zeros if mapped is None else mapped.zeros
         self.fields: Fields  # the collection sets it
         self.notes: deque[Note] | None = None  # metadata that fields are to follow, if they do
         self.looking = threading.Lock()
-        self.now = Moment.of(0, None, None, Directory())
+        self.now = Moment.of(0, None, None, Directory(self._zeros))
         self._labels_read = (0, 0)  # how often labels were folded, and how many were read since
         self._prepared: tuple[int, Backend] | None = None  # a model, and what a refresh fills
+
+    def refuse_forked(self) -> None:
+        """Raise an error in a child of this process, if it shares what its parent changes."""
+        if self._mapped is not None:
+            self._journal.store.refuse_forked()
 
     # ------------------------------------------------------------------------------- looking up
 
@@ -471,53 +326,100 @@ class View:
         """Read all anew."""
         if self.now.backend is not None:
             self.now.backend.retire()
-        self._advance(Moment.of(0, None, None, Directory()), (0, 0))
+        self._advance(Moment.of(0, None, None, Directory(self._zeros)), (0, 0))
 
     def advance(self) -> None:
         """Follow what the journal holds now, reading only what is new."""
         self._advance(self.now, self._labels_read)
 
     def _advance(self, before: Moment, labels_read: tuple[int, int]) -> None:
-        journal, directory, model, backend = (
-            self._journal,
-            before.directory,
-            before.model,
-            before.backend,
-        )
+        journal, model, backend = self._journal, before.model, before.backend
         number, fold = journal.serving, journal.fold
-        changed = number != before.number
-        if changed:
+        if number != before.number:
             model = journal.read_model(number).hasher()
             backend = self._backend(number, model.n_bits)
-        start = labels_read[1] if fold == labels_read[0] else 0
-        gone, new, later = np.empty(0, np.int64), None, np.empty(0, np.int64)
-        labels: list[Any] = []
+        seen = labels_read[1] if fold == labels_read[0] else 0
+        after = Moment.of(number, model, backend, before.directory)
+        if journal.has_items and before.directory.last_key < 0:
+            after, seen = self._filled(before, after, seen)
+            with self.looking:
+                self.now, self._labels_read = after, (fold, seen)
+        else:
+            self._follow(before, after, (fold, seen))
+        if self._mapped is not None and (number != before.number or before.directory.last_key < 0):
+            self._mapped.let_go()
+
+    def _filled(self, before: Moment, after: Moment, seen: int) -> tuple[Moment, int]:
+        """Return a moment of all that is stored, and the number of labels; nobody sees it yet."""
+        journal, backend = self._journal, after.backend
+        strings, n = journal.id_kind == "strings", journal.n_rows
+        directory = Directory(self._zeros, strings=strings)
+        directory.expect(n)
+        filling = backend if isinstance(backend, MemoryBackend) else None
+        if filling is not None:  # codes come in the same pass
+            filling.clear(n)
+        for piece in self._paced(journal.new_items(-1)):
+            replaced = directory.append(piece.keys, piece.ids, piece.labels)
+            if filling is not None:
+                assert piece.codes is not None
+                filling.append(piece.keys, piece.codes)
+                filling.delete(replaced)
+                filling.adopt(directory.listing.keys)
+        for keys, labels in journal.read_labels(seen):
+            _set_labels(directory, keys, labels)
+            seen += len(keys)
+        if backend is not None and backend is not before.backend and filling is None:
+            self._serve(before, after, directory.keys)
+        return Moment.of(after.number, after.model, backend, directory), seen
+
+    def _follow(self, before: Moment, after: Moment, labels_read: tuple[int, int]) -> None:
+        """Let directory and backend follow what is stored, and show it."""
+        journal, directory, backend = self._journal, before.directory, after.backend
+        fold, seen = labels_read
+        gone, new, later = np.empty(0, np.int64), list[Columns](), list[tuple[Keys, Coded]]()
         if journal.has_items:
-            gone = absent(directory.keys, journal.keys())
-            new = journal.new_items(directory.last_key)
-            later, labels = journal.read_labels(start)
-            again = directory.find(new.ids.tolist())
-            gone = np.union1d(gone, again[again >= 0])
-        if changed and backend is not None:
-            if before.backend is not None:
-                before.backend.retire()
-            keys = np.setdiff1d(directory.keys, gone, assume_unique=True)
-            keys = keys if new is None else np.concatenate([keys, new.keys])
-            backend.serve(keys, partial(journal.read_codes, number))
-        elif backend is not None and new is not None and new.codes is not None:
-            backend.delete(gone)
-            backend.add(new.keys, new.codes)
+            new = [*journal.new_items(directory.last_key)]
+            if journal.n_rows - sum(len(piece.keys) for piece in new) != len(directory):
+                gone = directory.absent(journal.key_pieces())
+            later = [*journal.read_labels(seen)]
+            again = np.concatenate([gone, *(directory.find(piece.ids) for piece in new)])
+            gone = np.unique(again[again >= 0])
+        if after.number != before.number:
+            keys = absent(directory.keys, gone) if len(gone) else directory.keys
+            self._serve(
+                before, after, np.concatenate([keys, *(p.keys for p in new)]) if new else keys
+            )
+        elif backend is not None:
+            for piece in new:
+                if piece.codes is not None:
+                    backend.add(piece.keys, piece.codes)
         # All is read: from here on only memory changes.
         with self.looking:
-            directory.delete(directory.listing.ids_of(gone).tolist())
-            if new is not None:
-                directory.append(new.keys, new.ids, new.labels)
-            last = dict(zip(later.tolist(), labels, strict=True))  # the last of each counts
-            keys = np.fromiter(last, np.int64, len(last))
-            keys = keys[directory.has(keys)]
-            directory.set_labels(keys, [last[key] for key in keys.tolist()])
-            self.now = Moment.of(number, model, backend, directory)
-            self._labels_read = fold, start + len(later)
+            directory.delete_keys(gone)
+            replaced = [directory.append(each.keys, each.ids, each.labels) for each in new]
+            for keys, labels in later:
+                _set_labels(directory, keys, labels)
+            if backend is not None:
+                if after.number == before.number:
+                    backend.delete(gone)
+                backend.delete(np.concatenate([gone[:0], *replaced]))
+            self.now = Moment.of(after.number, after.model, backend, directory)
+            self._labels_read = fold, seen + sum(len(keys) for keys, _ in later)
+
+    def _serve(self, before: Moment, after: Moment, keys: Keys) -> None:
+        """Let a new backend hold the codes of these keys, and be the one that is searched."""
+        assert after.backend is not None
+        if before.backend is not None:
+            before.backend.retire()
+        read = partial(self._journal.read_codes, after.number)
+        after.backend.serve(keys, lambda some: self._paced(read(some)))
+
+    def _paced(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
+        """Give pieces; what is mapped is let go of now and then, so that it does not add up."""
+        for i, piece in enumerate(pieces, 1):
+            yield piece
+            if self._mapped is not None and i % PIECES_MAPPED == 0:
+                self._mapped.let_go()
 
     # -------------------------------------------------------------------- changes of the writer
 
@@ -535,6 +437,9 @@ class View:
         if self.notes is not None and sum(len(text or "") for text in metadata) <= NOTED_BYTES:
             self.notes.append((keys, metadata))
         if backend is not None and codes is not None:
+            column = self.now.directory.column(len(keys))
+            if isinstance(backend, MemoryBackend):
+                backend.adopt(column)
             backend.add(keys, codes)
         with self._without(old):
             self.now.directory.append(keys, ids, labels)
@@ -543,6 +448,7 @@ class View:
         """Show other labels of items."""
         with self.looking:
             self.now.directory.set_labels(keys, labels)
+            self.now = self.now._replace(listing=self.now.directory.listing)
             self._labels_read = (self._labels_read[0], self._labels_read[1] + len(keys))
 
     def delete(self, keys: Keys, ids: Sequence[Any]) -> None:
@@ -580,7 +486,7 @@ class View:
         if self._prepared is not None and self._prepared[0] == number:
             return self._prepared[1]
         if self.address is None:
-            return MemoryBackend(n_bits)
+            return MemoryBackend(n_bits, self._zeros)
         from streamhash.live.backends.milvus import MilvusBackend, Server
 
         journal, server = self._journal, Server(self.address, self.options)

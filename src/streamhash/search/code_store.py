@@ -12,6 +12,7 @@ half of the places are loose or deleted, the arrays are made anew: on average th
 more than its own size. While a search reads the old arrays, they live on.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,13 +26,14 @@ from streamhash.kernels.hamming.planes import (
     from_planes,
     n_blocks,
     put,
-    to_planes,
 )
+from streamhash.search.id_table import Zeros
 from streamhash.search.ids import kind
 
 Integers = NDArray[np.int64]
 
 UNTIDY_PLACES = 64  # so many loose or deleted places never matter
+PIECE = 2**17  # places that are looked at at a time
 
 
 class Snapshot(NamedTuple):
@@ -78,19 +80,38 @@ class Snapshot(NamedTuple):
         positions = self.positions()
         return from_planes(items.planes, positions[np.searchsorted(items.keys[positions], keys)])
 
-    def compact(self) -> "Snapshot":
-        """Copy to arrays without loose or deleted places."""
+    def pieces(self) -> Iterator[tuple[Integers, Codes]]:
+        """Positions and codes of all items, none of them filtered out, piece by piece."""
         items = self.items
-        if items.live == items.ordered == items.size:
-            planes = items.planes[: n_blocks(items.size)].copy()
-            if items.size % ITEMS_PER_BLOCK:
-                planes[-1, :, items.size % ITEMS_PER_BLOCK :] = 0
-            keys, ids = items.keys[: items.size].copy(), self.ids[: items.size]
-        else:
+        for first in range(0, items.size, PIECE):
+            at = np.arange(first, min(first + PIECE, items.size))
+            if len(items.deleted):
+                at = at[items.deleted[at] > items.moment]
+            yield at, from_planes(items.planes, at)
+
+    def compact(self, zeros: Zeros = np.zeros) -> "Snapshot":
+        """Copy to arrays without loose or deleted places."""
+        items, n = self.items, self.items.live
+        planes = zeros((n_blocks(n), *items.planes.shape[1:]), np.uint8)
+        keys = zeros(n, np.int64)
+        ids = keys if kind(self.ids) == "whole numbers" else np.empty(n, object)
+        if n == items.ordered == items.size:
+            planes[:] = items.planes[: n_blocks(n)]
+            if n % ITEMS_PER_BLOCK:
+                planes[-1, :, n % ITEMS_PER_BLOCK :] = 0
+            keys[:], ids[:] = items.keys[:n], self.ids[:n]
+            return _snapshot(planes, keys, ids)
+        pieces: Iterable[tuple[Integers, Codes]] = self.pieces()
+        if items.ordered < items.size:
             positions = self.positions()
-            planes = to_planes(from_planes(items.planes, positions))
-            keys, ids = items.keys[positions], self.ids[positions]
-        return _snapshot(planes, keys, keys if kind(ids) == "whole numbers" else ids.copy())
+            pieces = [(positions, from_planes(items.planes, positions))]
+        first = 0
+        for at, codes in pieces:
+            put(codes, planes, first)
+            some = slice(first, first + len(at))
+            keys[some], ids[some] = items.keys[at], self.ids[at]
+            first += len(at)
+        return _snapshot(planes, keys, ids)
 
 
 def _snapshot(planes: Planes, keys: Integers, ids: NDArray[Any]) -> Snapshot:
@@ -101,10 +122,12 @@ def _snapshot(planes: Planes, keys: Integers, ids: NDArray[Any]) -> Snapshot:
 class CodeStore:
     """Codes and their ids; its caller sees to it that only one thread changes it at a time."""
 
-    def __init__(self, n_bytes: int) -> None:
+    def __init__(self, n_bytes: int, zeros: Zeros = np.zeros) -> None:
+        self._zeros = zeros  # makes its arrays
         keys = np.empty(0, np.int64)
         self.now = _snapshot(np.zeros((0, n_bytes, ITEMS_PER_BLOCK), np.uint8), keys, keys)
         self._next_key = 0  # of strings
+        self._refused: Integers | None = None  # a column of keys that is not like the own
         # Of strings: where each is (None: not looked up yet). Of whole numbers: the loose ones; the
         # others are found by bisection, without a dict of them all.
         self._places: dict[Any, int] | None = None
@@ -138,12 +161,29 @@ class CodeStore:
             self._next_key += len(ids)
         self._append(ids, keys, codes, np.empty(0, np.int64))
 
+    def reserve(self, n: int) -> None:
+        """Have space for ``n`` items in all."""
+        self._make_room(n - self.now.items.size, kind(self.now.ids))
+
+    def adopt(self, column: Integers) -> None:
+        """Use a column of keys in place of the own, if it begins with the same and has more room.
+
+        Whoever made it writes there what is added here, in the same order, so that one will do.
+        """
+        items = self.now.items
+        if column is self._refused or column is items.keys or self.now.ids is not items.keys:
+            return
+        if np.array_equal(column[: items.size], items.keys[: items.size]):
+            self.now = Snapshot(items._replace(keys=column), column)
+        else:
+            self._refused = column
+
     def delete(self, positions: Integers) -> None:
         """Delete the items at these positions."""
         if len(positions) == 0:
             return
         items = self.now.items
-        deleted = self._mark(positions)
+        deleted = self._mark(positions, items.size)
         if kind(self.now.ids) == "strings" or items.ordered < items.size:
             places = self._look_up()
             for item in self.now.ids[positions].tolist():
@@ -195,12 +235,13 @@ class CodeStore:
         first, size = items.size, items.size + len(ids)
         put(codes, items.planes, first)
         items.keys[first:size] = keys
+        items.deleted[first:size] = NOT_DELETED
         self.now.ids[first:size] = ids
         in_order = items.ordered == first and (first == 0 or keys[0] > items.keys[first - 1])
         if kind(ids) == "strings" or not in_order:
             self._look_up().update(zip(ids.tolist(), range(first, size), strict=True))
         changed = items._replace(
-            deleted=self._mark(old) if len(old) else items.deleted,
+            deleted=self._mark(old, size) if len(old) else items.deleted,
             size=size,
             live=items.live + len(ids) - len(old),
             ordered=size if in_order else items.ordered,
@@ -208,12 +249,13 @@ class CodeStore:
         )
         self._set(changed)
 
-    def _mark(self, positions: Integers) -> Integers:
-        """Note that the items at these positions are deleted from the next moment on."""
+    def _mark(self, positions: Integers, size: int) -> Integers:
+        """Note that of ``size`` items those at these positions are deleted from the next moment."""
         items = self.now.items
         deleted = items.deleted
         if len(deleted) == 0:
-            deleted = np.full(len(items.keys), NOT_DELETED, np.int64)
+            deleted = self._zeros(len(items.keys), np.int64)
+            deleted[:size] = NOT_DELETED
         deleted[positions] = items.moment + 1
         return deleted
 
@@ -225,18 +267,19 @@ class CodeStore:
             ids = np.empty(0, object) if new_kind == "strings" else keys
             self.now, self._places = _snapshot(items.planes[:0], keys, ids), None
             items = self.now.items
-        size = items.size
-        if size + n <= len(items.keys):
-            return
+        size, planes, keys, deleted = items.size, items.planes, items.keys, items.deleted
         capacity = ITEMS_PER_BLOCK * n_blocks(max(size + n, 2 * size))
-        keys = _larger(items.keys[:size], capacity)
-        planes = np.zeros((n_blocks(capacity), *items.planes.shape[1:]), np.uint8)
-        planes[: n_blocks(size)] = items.planes[: n_blocks(size)]
-        deleted = items.deleted
-        if len(deleted):
-            deleted = _larger(deleted[:size], capacity)
-            deleted[size:] = NOT_DELETED
-        ids = keys if new_kind == "whole numbers" else _larger(ids[:size], capacity)
+        if size + n > ITEMS_PER_BLOCK * len(planes) or not planes.flags.writeable:
+            planes = self._zeros((n_blocks(capacity), *planes.shape[1:]), np.uint8)
+            planes[: n_blocks(size)] = items.planes[: n_blocks(size)]
+        if size + n > len(keys) or not keys.flags.writeable:
+            keys = self._larger(keys[:size], capacity)
+        if size + n > len(deleted) > 0:
+            deleted = self._larger(deleted[:size], capacity)
+        if new_kind == "whole numbers":
+            ids = keys
+        elif size + n > len(ids):
+            ids = self._larger(ids[:size], capacity)
         self.now = Snapshot(items._replace(planes=planes, keys=keys, deleted=deleted), ids)
 
     def _set(self, items: Items) -> None:
@@ -244,11 +287,11 @@ class CodeStore:
         now = self.now._replace(items=items)
         untidy = (items.size - items.live) + (items.size - items.ordered)
         if untidy > UNTIDY_PLACES and 2 * untidy > items.size:
-            now, self._places = now.compact(), None
+            now, self._places = now.compact(self._zeros), None
         self.now = now
 
-
-def _larger(array: NDArray[Any], capacity: int) -> NDArray[Any]:
-    larger = np.empty(capacity, array.dtype)
-    larger[: len(array)] = array
-    return larger
+    def _larger(self, array: NDArray[Any], capacity: int) -> NDArray[Any]:
+        strings = array.dtype == object
+        larger = np.empty(capacity, object) if strings else self._zeros(capacity, array.dtype)
+        larger[: len(array)] = array
+        return larger

@@ -3,6 +3,7 @@
 import itertools
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -60,6 +61,41 @@ def check_once(ids: NDArray[Any], *, place: str) -> None:
         raise InputError(
             f"{place}: id {counts.most_common(1)[0][0]!r} came twice; pass each id once."
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Strings:
+    """Strings laid end to end: no Python object each."""
+
+    content: NDArray[np.uint8]  # UTF-8; there may be room for more
+    offsets: NDArray[np.int64]  # (n + 1,) where each begins, and the last ends
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @classmethod
+    def of(cls, strings: Iterable[str]) -> "Strings":
+        """Lay strings end to end."""
+        encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
+        offsets = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum([len(part) for part in encoded], out=offsets[1:])
+        return cls(np.frombuffer(bytearray(b"".join(encoded)), np.uint8), offsets)
+
+    def __getitem__(self, places: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the strings at these places, as Python has them."""
+        taken = self.taken(places)
+        text, ends = taken.content.tobytes(), taken.offsets.tolist()
+        parts = (text[start:end] for start, end in itertools.pairwise(ends))
+        decoded = (part.decode("utf-8", "surrogatepass") for part in parts)
+        return np.fromiter(decoded, object, len(ends) - 1)
+
+    def taken(self, places: NDArray[np.int64]) -> "Strings":
+        """Lay the strings at these places end to end."""
+        starts, ends = self.offsets[places], self.offsets[places + 1]
+        offsets = np.zeros(len(places) + 1, np.int64)
+        np.cumsum(ends - starts, out=offsets[1:])
+        at = np.repeat(starts - offsets[:-1], ends - starts) + np.arange(offsets[-1])
+        return Strings(self.content[at], offsets)
 
 
 def to_bytes(strings: NDArray[Any]) -> dict[str, NDArray[Any]]:

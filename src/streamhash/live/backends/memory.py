@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.codes import Codes, unpack
+from streamhash.codes import Codes, code_bytes, unpack
 from streamhash.search import HammingIndex
-
-UNPACKED_CODES = 100_000  # at a time
+from streamhash.search.code_store import CodeStore
+from streamhash.search.id_table import Zeros
+from streamhash.search.index import check_width
 
 Keys = NDArray[np.int64]
 Read = Callable[[Keys], Iterable[tuple[Codes, Keys]]]  # the codes of those of these keys there are
@@ -20,6 +21,11 @@ class MemoryBackend(HammingIndex):
 
     is_shared = False  # other processes search, or change, the same codes
 
+    def __init__(self, n_bits: int, zeros: Zeros = np.zeros) -> None:
+        super().__init__(n_bits)
+        self._zeros = zeros  # makes its arrays
+        self.clear()
+
     search_soon = HammingIndex.search  # equals in any order, the last changes perhaps not seen
 
     def check(self) -> None:
@@ -28,25 +34,39 @@ class MemoryBackend(HammingIndex):
     def prepare(self) -> None:
         """Get ready to be filled, by whoever makes codes."""
 
-    def fill(self, keys: Keys, read: Read) -> None:
-        """Hold these keys and no others, reading only codes that are missing."""
-        there = self.ids
-        self.delete(np.setdiff1d(there, keys, assume_unique=True))
-        for codes, some in read(np.setdiff1d(keys, there, assume_unique=True)):
-            self.add(some, codes)
+    def clear(self, n: int = 0) -> None:
+        """Hold nothing, with room for ``n`` codes to come."""
+        with self._writing:
+            self._store = CodeStore(code_bytes(self.n_bits), self._zeros)
+            self._store.reserve(n)
 
-    serve = fill  # and be the one that is searched from now on
+    def append(self, keys: Keys, codes: Codes) -> None:
+        """Add codes under keys that ascend, above all that are here."""
+        rows = check_width(codes, self.n_bits, place="MemoryBackend.append")
+        with self._writing:
+            self._store.add(keys, rows)
+
+    def adopt(self, column: Keys) -> None:
+        """Use a column of keys in place of the own, if it begins with the same."""
+        with self._writing:
+            self._store.adopt(column)
+
+    def fill(self, keys: Keys, read: Read) -> None:
+        """Hold these keys and no others, and be the one that is searched from now on."""
+        self.clear(len(keys))
+        for codes, some in read(keys):
+            self.append(some, codes)
+
+    serve = fill
 
     def share_of_ones(self) -> list[float] | None:
         """Share of the codes in which each bit is one."""
-        codes = self.codes
-        if len(codes) == 0:
-            return None
+        now = self.moment()
         ones = np.zeros(self.n_bits, np.int64)
-        for start in range(0, len(codes), UNPACKED_CODES):
-            some = codes[start : start + UNPACKED_CODES]
-            ones += unpack(some, self.n_bits).sum(axis=0, dtype=np.int64)
-        return [round(share, 4) for share in (ones / len(codes)).tolist()]
+        for _, codes in now.pieces():
+            ones += unpack(codes, self.n_bits).sum(axis=0, dtype=np.int64)
+        n = now.items.live
+        return [round(share, 4) for share in (ones / n).tolist()] if n else None
 
     def status(self) -> dict[str, Any]:
         """Say that it is here."""
