@@ -152,11 +152,12 @@ def look_only(planes: Planes, queries: Queries, times: int) -> np.uint64:
         np.empty(QUERIES_PER_GROUP, np.uint64),
     )
     codes, tables = queries.codes, queries.tables
+    n = codes.shape[1]
     for _ in range(times):
         for q in range(0, len(codes), QUERIES_PER_GROUP):
             for block in range(len(planes)):
                 some |= look(
-                    QUERIES_PER_GROUP, planes, codes, tables, block, q, limits, 0, out, masks
+                    QUERIES_PER_GROUP, planes, codes, tables, block, q, limits, 0, n, out, masks
                 )
     return some
 

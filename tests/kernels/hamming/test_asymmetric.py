@@ -116,12 +116,12 @@ def test_bounds_are_sums_of_the_tables_cut_off_at_255(monkeypatch, n_bytes, look
     """In the way of machines with look-up in registers, and without."""
     if not looks_up:
         monkeypatch.setattr(planes, "_looks_up_bytes", lambda _: False)
-    look = planes._looking(planes._WEIGHTS)
+    look = planes._looking(planes._WEIGHTS, leaves=False)
 
     @numba.njit
     def bounds(laid_out, codes, tables, out, limits):
         masks = np.empty(planes.QUERIES_PER_GROUP, np.uint64)
-        look(1, laid_out, codes, tables, 0, 0, limits, 0, out, masks)
+        look(1, laid_out, codes, tables, 0, 0, limits, 0, codes.shape[1], out, masks)
         return masks[0]
 
     rng = np.random.default_rng(n_bytes)

@@ -48,6 +48,52 @@ def test_counting_bits_gives_what_looking_up_gives(monkeypatch, n_bytes):
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("limit", [0, 1, 100, 255, 256, 300])
+@pytest.mark.parametrize("n_bytes", [1, 8, 31, 32, 70])
+@pytest.mark.parametrize("group", planes.GROUPS)
+def test_a_block_that_is_left_early_has_nothing_near(group, n_bytes, limit):
+    """However few bytes are looked at first, the same items are near, at the same distances."""
+    rng = np.random.default_rng(n_bytes)
+    queries = rng.integers(0, 256, (group + 1, n_bytes), dtype=np.uint8)
+    codes = rng.integers(0, 256, (128, n_bytes), dtype=np.uint8)
+    codes[70:90] = queries[rng.integers(1, group + 1, 20)]  # near to some of them
+    codes[80:90, 0] ^= 1
+    laid_out, asked = planes.to_planes(codes), planes.as_queries(queries)
+    limits = np.full(group + 1, min(limit, 8 * n_bytes + 2), np.uint16)
+    limits[-1] = min(limit, 7)
+    for block in (0, 1):
+        expected = [
+            distances[64 * block : 64 * (block + 1)]
+            for distances in planes.plain_distances(queries[1:], laid_out, 128)
+        ]
+        near = [one < most for one, most in zip(expected, limits[1:], strict=True)]
+        for telling in {0, 1, n_bytes // 2, n_bytes}:
+            some, masks, out = _look(group, laid_out, asked, block, limits, telling)
+            assert bool(some) == np.any(near)
+            for g in range(group if some else 0):
+                found = np.array([int(masks[g]) >> place & 1 for place in range(64)], bool)
+                np.testing.assert_array_equal(found, near[g])
+                distances = out[64 * g : 64 * (g + 1)]
+                np.testing.assert_array_equal(distances[found], expected[g][found])
+
+
+@numba.njit
+def _look(group, laid_out, asked, block, limits, telling):
+    """Ask for the queries from the second on, with the limits from the second on."""
+    out = np.empty(planes.QUERIES_PER_GROUP * planes.ITEMS_PER_BLOCK, np.uint16)
+    masks = np.empty(planes.QUERIES_PER_GROUP, np.uint64)
+    codes, tables = asked
+    some = planes.look(group, laid_out, codes, tables, block, 1, limits, 1, telling, out, masks)
+    return some, masks, out
+
+
+def test_few_bytes_tell_of_small_limits_and_none_of_large_ones():
+    telling = planes.telling_bytes.py_func
+    assert telling(3, 8) == 3
+    assert telling(50, 32) == 17
+    assert telling(32, 8) == 8
+
+
 @pytest.mark.parametrize("n_bytes", [1, 8, 33])
 def test_equal_codes_are_told(n_bytes):
     @numba.njit

@@ -45,6 +45,7 @@ from streamhash.kernels.hamming.planes import (
     equal_to,
     first_bit,
     from_planes,
+    group_size,
     look_weighted,
 )
 from streamhash.kernels.hamming.scan import (
@@ -249,7 +250,7 @@ def _collect(
     for chunk in range(first, last, BLOCKS_PER_CHUNK * stride):
         q = 0
         while q < n:
-            group = QUERIES_PER_GROUP if n - q >= QUERIES_PER_GROUP else 1
+            group = group_size(n - q)
             for block in range(chunk, min(chunk + BLOCKS_PER_CHUNK * stride, last), stride):
                 if len(allowed) > 0 and allowed[block] == 0:
                     continue
@@ -257,7 +258,9 @@ def _collect(
                 at = q if in_order else n + q
                 if group == 1 and limits[at] == 0:
                     continue
-                some = look_weighted(group, planes, codes, tables, block, q, limits, at, out, masks)
+                some = look_weighted(
+                    group, planes, codes, tables, block, q, limits, at, n_bytes, out, masks
+                )
                 if some == 0:
                     continue
                 for g in range(group):

@@ -27,9 +27,11 @@ from streamhash.kernels.hamming.planes import (
     Queries,
     as_queries,
     first_bit,
+    group_size,
     look,
     measure,
     plain_distances,
+    telling_bytes,
     to_planes,
 )
 from streamhash.kernels.hamming.scan import (
@@ -277,14 +279,16 @@ def _count_near(pairs: _Pairs, start: int, limits: Distances, counts: Counts) ->
     """Count near items of the ``QUERIES_PER_BATCH`` queries from ``start`` on."""
     codes, tables, planes = pairs.queries.codes, pairs.queries.tables, pairs.planes
     stop, n_items = min(start + QUERIES_PER_BATCH, len(codes)), len(pairs.labels)
+    telling = telling_bytes(limits[0], codes.shape[1])
     out = np.empty(QUERIES_PER_GROUP * ITEMS_PER_BLOCK, np.uint16)
     masks = np.empty(QUERIES_PER_GROUP, np.uint64)
     for chunk in range(0, len(planes), BLOCKS_PER_CHUNK):
         q = start
         while q < stop:
-            group = QUERIES_PER_GROUP if stop - q >= QUERIES_PER_GROUP else 1
+            group = group_size(stop - q)
             for block in range(chunk, min(chunk + BLOCKS_PER_CHUNK, len(planes))):
-                if look(group, planes, codes, tables, block, q, limits, 0, out, masks) == 0:
+                some = look(group, planes, codes, tables, block, q, limits, 0, telling, out, masks)
+                if some == 0:
                     continue
                 for g in range(group):
                     mask = masks[g] & in_use(n_items, block)

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.codes import Codes
-from streamhash.kernels.compile import kernel
+from streamhash.kernels.compile import kernel, part
 from streamhash.kernels.hamming.items import (
     ONE,
     Items,
@@ -41,9 +41,12 @@ from streamhash.kernels.hamming.planes import (
     Queries,
     as_queries,
     bits_in,
+    fetch,
     first_bit,
+    group_size,
     look,
     plain_distances,
+    telling_bytes,
 )
 from streamhash.threads import get_threads, run_blocks
 
@@ -55,7 +58,8 @@ Batch = tuple[int, int]  # the first query, and the one after the last
 
 LAST_KEY = np.iinfo(np.int64).max
 BLOCKS_PER_CHUNK = 32  # 2,048 items, 16 KB of 64-bit codes
-QUERIES_PER_BATCH = 64  # they pass over a chunk one after the other
+CHUNK_BYTES = 1 << 14  # half of the innermost cache, or a third
+QUERIES_PER_BATCH = 256  # they pass over a chunk one after the other
 ITEMS_PER_THREAD = 1 << 19  # worth a thread of its own: a few tenths of a millisecond
 SAMPLE_STRIDE = 32  # one block of so many is looked at for a first bound
 DISTANCE_SHIFT, POSITION_MASK = np.uint64(48), np.uint64((1 << 48) - 1)
@@ -91,6 +95,12 @@ def item_ranges(n_items: int, n_batches: int) -> list[tuple[int, int]]:
     parts = max(min(get_threads(), n_items // ITEMS_PER_THREAD), 1) if spare else 1
     n_blocks = -(-n_items // ITEMS_PER_BLOCK)
     return [(n_blocks * i // parts, n_blocks * (i + 1) // parts) for i in range(parts)]
+
+
+@part
+def blocks_per_chunk(n_bytes: int) -> int:
+    """Blocks that stay in the innermost cache while all queries of a batch pass over them."""
+    return max(CHUNK_BYTES // (ITEMS_PER_BLOCK * n_bytes), 1)
 
 
 # ----------------------------------------------------------------------------------------- nearest
@@ -202,19 +212,28 @@ def _collect(
     # time, which would cost more than the work. For the same reason this is one long loop.
     n, capacity = candidates.kept.shape
     codes, tables = queries.codes[start : start + n], queries.tables[start : start + n]
+    n_bytes = codes.shape[1]
     planes, keys, deleted, size, _, ordered, moment, allowed = items
     kept, n_kept, tally, nearer, bound, limits, worst = candidates
     out = np.empty(QUERIES_PER_GROUP * ITEMS_PER_BLOCK, np.uint16)
     masks = np.empty(QUERIES_PER_GROUP, np.uint64)
-    for chunk in range(first, last, BLOCKS_PER_CHUNK * stride):
+    step = blocks_per_chunk(n_bytes) * stride
+    for chunk in range(first, last, step):
         q = 0
         while q < n:
-            group = QUERIES_PER_GROUP if n - q >= QUERIES_PER_GROUP else 1
-            for block in range(chunk, min(chunk + BLOCKS_PER_CHUNK * stride, last), stride):
+            group = group_size(n - q)
+            farthest = bound[q]
+            for r in range(q + 1, q + group):
+                farthest = max(farthest, bound[r])
+            telling = telling_bytes(farthest + 1, n_bytes)
+            for block in range(chunk, min(chunk + step, last), stride):
+                if q == 0 and group > 1:
+                    fetch(planes, block + step)
                 if len(allowed) > 0 and allowed[block] == 0:
                     continue
                 at = q if ITEMS_PER_BLOCK * (block + 1) <= ordered else n + q
-                if look(group, planes, codes, tables, block, q, limits, at, out, masks) == 0:
+                some = look(group, planes, codes, tables, block, q, limits, at, telling, out, masks)
+                if some == 0:
                     continue
                 for g in range(group):
                     mask = masks[g] & (allowed[block] if len(allowed) > 0 else in_use(size, block))
@@ -336,20 +355,25 @@ def _gather(
 
     If ``packed`` is empty, count them only. Items are those of the blocks ``first`` to ``last``.
     """
-    queries, n = as_queries(codes), len(codes)
-    tables = queries.tables
+    n, n_bytes = codes.shape
+    telling = telling_bytes(radius + 1, n_bytes)
+    tables = as_queries(codes).tables
     planes, _, deleted, size, _, _, moment, allowed = items
     limits = np.full(n, radius + 1, np.uint16)
     out = np.empty(QUERIES_PER_GROUP * ITEMS_PER_BLOCK, np.uint16)
     masks = np.empty(QUERIES_PER_GROUP, np.uint64)
-    for chunk in range(first, last, BLOCKS_PER_CHUNK):
+    step = blocks_per_chunk(n_bytes)
+    for chunk in range(first, last, step):
         q = 0
         while q < n:
-            group = QUERIES_PER_GROUP if n - q >= QUERIES_PER_GROUP else 1
-            for block in range(chunk, min(chunk + BLOCKS_PER_CHUNK, last)):
+            group = group_size(n - q)
+            for block in range(chunk, min(chunk + step, last)):
+                if q == 0 and group > 1:
+                    fetch(planes, block + step)
                 if len(allowed) > 0 and allowed[block] == 0:
                     continue
-                if look(group, planes, codes, tables, block, q, limits, q, out, masks) == 0:
+                some = look(group, planes, codes, tables, block, q, limits, q, telling, out, masks)
+                if some == 0:
                     continue
                 for g in range(group):
                     mask = masks[g] & (allowed[block] if len(allowed) > 0 else in_use(size, block))
