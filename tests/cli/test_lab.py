@@ -240,7 +240,7 @@ def test_bench_runs_several_orders_and_the_table_names_them():
     assert names == ["LSH", "LSH (sorted)", "LSH (single)"]
     refused(
         run(*words, "--order", "sorted,last"),
-        "order='last' is unknown; pass one of shuffled, sorted, halves, runs, single, natural.",
+        "--order last is unknown; pass one of shuffled, sorted, halves, runs, single, natural.",
     )
 
 
@@ -254,8 +254,8 @@ def test_bench_takes_a_file(tmp_path):
     assert f"--data {path}" in row["command"]
     refused(
         run(*words),
-        f"read_table: {path} has the text 'a' in line 2, column 'kind', where a number is wanted; "
-        "drop the column, or pass column='kind' if it holds the labels.",
+        f"load_data: {path} has no labels; pass --labels FILE with a file of labels, or "
+        "--label-column NAME with the label column.",
     )
 
 
@@ -282,7 +282,7 @@ def test_report_rebuilds_the_page_from_rows(tmp_path):
             "of another, package.module:Class.",
         ),
         (["--bits", "8,x"], "--bits 8,x: pass whole numbers with commas, such as 32,64."),
-        (["--bits", "0"], "SDOH: n_bits=0 must be a whole number from 1 to 1024."),
+        (["--bits", "0"], "SDOH: --bits 0 must be a whole number from 1 to 1024."),
         (["--set", "kernel"], "--set kernel: pass NAME=VALUE, such as --set batch_size=100."),
         (
             ["--set", "n_bits=8"],
@@ -294,12 +294,12 @@ def test_report_rebuilds_the_page_from_rows(tmp_path):
         ),
         (
             ["--method", "lsh", "--set", "features=cosine"],
-            "LSH: features='cosine' must be one of None, 'absolute', 'fourier'.",
+            "LSH: --set features=cosine must be one of None, 'absolute', 'fourier'.",
         ),
         (
             ["--method", "lsh", "--set", "memory=40"],
-            "LSH: memory=40 is for methods that learn classes from single stages, and this one "
-            "needs no labels; leave memory=0.",
+            "LSH: --set memory=40 is for methods that learn classes from single stages, and this "
+            "one needs no labels; leave --set memory=0.",
         ),
         (["--resume"], "bench: --resume needs the folder with the rows; pass --out DIR."),
         (["--settings", "best"], "bench: --settings best: pass default, published, both or tuned."),

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from command_line import refused, run
+from command_line import errors, refused, run
 from streamhash import SDOH, HammingIndex, evaluate, load
 from streamhash.lab.datasets import load_data
 
@@ -84,7 +84,7 @@ def test_fit_never_loses_a_model(files, tmp_path):
     np.savez(tmp_path / "bad.npz", X=X, y=np.load(files / "y.npy"))
     bad = run("fit", tmp_path / "bad.npz", "--model", model, "--continue")
     assert bad.exit_code == 2
-    assert bad.stderr.startswith("streamhash: SDOH.partial_fit: Input X contains NaN")
+    assert errors(bad).startswith("streamhash: SDOH.partial_fit: Input X contains NaN")
     assert model.read_bytes() == before
     replaced = tmp_path / "other"
     replaced.write_text("old")

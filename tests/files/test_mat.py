@@ -130,7 +130,7 @@ class TestOwnFiles:
         save("a.mat", {"X": X7, "kind": Y7})
         assert read_table("a.mat")[1] is None
         assert read_table("a.mat", column="kind")[1].tolist() == Y7.tolist()
-        with pytest.raises(InputError, match=r"column='sort' is not in a\.mat, which has X 7×4, "):
+        with pytest.raises(InputError, match=r"no column 'sort' is in a\.mat, which has X 7×4, "):
             read_table("a.mat", column="sort")
         Path("y.txt").write_text("\n".join(map(str, Y7)))
         assert read_table("a.mat", labels="y.txt")[1].tolist() == Y7.tolist()

@@ -85,7 +85,7 @@ def test_columns_may_have_other_names():
     columns = Columns("name", "emb", "kind", ("page", "when"))
     (piece,) = read_items(io.StringIO(text), format="csv", columns=columns)
     assert (piece.ids, piece.labels) == (["a", "b"], ["x", None])
-    assert piece.metadata == [{"page": "4", "when": "May"}, {"page": "5", "when": ""}]
+    assert piece.metadata == [{"page": 4, "when": "May"}, {"page": 5, "when": None}]
     np.testing.assert_array_equal(piece.vectors, [[1, 2], [3, 4]])
     line = json.dumps({"name": 1, "emb": [1, 2], "kind": "x", "page": 4, "more": 0})
     (piece,) = read_items(
@@ -157,7 +157,7 @@ def test_nothing_is_no_piece(form):
         ("csv", "id,a\n1,2\n3\n", "has 1 cells in line 3 and 2 in its first"),
         ("csv", "id,a\n1,2\n3,x\n", "the text 'x' in line 3, column 'a'"),
         ("csv", "id,a,a\n1,2,3\n", "several columns called 'a'"),
-        ("csv", "id,label\n1,2\n", "no columns beside 'id', 'label'"),
+        ("csv", "id,label\n1,2\n", "no columns of numbers or lists beside 'id', 'label'"),
         (
             "csv",
             'id,vector\n1,"[1]"\n2,"[1, 2]"\n',
@@ -177,7 +177,7 @@ def test_faults_of_files(folder):
         next(read_items(folder / "none.jsonl"))
     with pytest.raises(InputError, match=r"does not end in \.npy"):
         next(read_items(folder / "items.txt"))
-    with pytest.raises(InputError, match=r"'name' is not in .*which has X, ids, y"):
+    with pytest.raises(InputError, match=r"no column 'name' is in .*which has X, ids, y"):
         next(read_items(folder / "items.npz", columns=Columns(id="name")))
     with pytest.raises(InputError, match=r"labels in a file of their own go with \.npy"):
         next(read_items(folder / "items.csv", labels=folder / "y.txt"))

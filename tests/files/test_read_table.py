@@ -89,7 +89,7 @@ class TestArrays:
         np.savez("data.npz", X=X4, kind=np.array(list("abab")))
         assert read_table("data.npz")[1] is None
         assert read_table("data.npz", column="kind")[1].tolist() == list("abab")
-        with pytest.raises(InputError, match=r"column='sort' is not in data\.npz, which has "):
+        with pytest.raises(InputError, match=r"no column 'sort' is in data\.npz, which has "):
             read_table("data.npz", column="sort")
 
     def test_multi_label_matrix(self):
@@ -239,7 +239,11 @@ class TestText:
             ("", FileError, "read_table: t.csv is empty; save at least one row."),
             ("a,b,label\n", InputError, "t.csv is empty, of shape (0, 2); save at least one row"),
             ("a,a\n1,2\n", InputError, "t.csv has several columns called 'a'; give each its own"),
-            ("label\n1\n", InputError, "t.csv has no columns beside 'label'; save the features"),
+            (
+                "label\n1\n",
+                InputError,
+                "t.csv has no columns of numbers or lists beside 'label'; save the features",
+            ),
             ("a,label\n1,2\n3,\n", InputError, "t.csv has no label in row 2; fill it in or drop"),
             (b"a,b\n\xff\xfe,1\n", FileError, "t.csv cannot be read as .csv ('utf-8' codec"),
             ('a,b\n1,"' + "x" * 200_000, FileError, "t.csv cannot be read as .csv (field larger"),
@@ -255,7 +259,7 @@ class TestText:
         with pytest.raises(InputError) as caught:
             read_table("t.csv", column="kind")
         assert str(caught.value) == (
-            "read_table: column='kind' is not in t.csv, which has a, b; pass one of these."
+            "read_table: no column 'kind' is in t.csv, which has a, b; pass one of these."
         )
 
     def test_a_long_list_of_columns_is_cut(self):
@@ -320,9 +324,9 @@ class TestParquet:
         ("columns", "message"),
         [
             (
-                {"a": [1.0], "city": ["Rome"]},
-                "read_table: t.parquet has string values from row 1 on in column 'city', where "
-                "numbers are wanted; drop the column, or pass column='city' if it holds the",
+                {"x1": [1.0], "x2": [2.0], "x3": ["Rome"]},
+                "read_table: t.parquet has string values from row 1 on in column 'x3', where "
+                "numbers are wanted; drop the column, or pass column='x3' if it holds the",
             ),
             (
                 {"e": [[1, 2], [3]]},
@@ -332,10 +336,13 @@ class TestParquet:
             ({"e": [["a"]]}, "t.parquet has string values from row 1 on in column 'e', where"),
             (
                 {"e": [[1]], "f": [[1]]},
-                "t.parquet has several columns of lists, e, f; save the one",
+                "t.parquet has several columns of lists, e, f; say which holds the features: pass",
             ),
             ({"a": [1, 2], "y": ["x", None]}, "t.parquet has no label in row 2; fill it in"),
-            ({"y": [1, 2]}, "t.parquet has no columns beside 'y'; save the features"),
+            (
+                {"y": [1, 2]},
+                "t.parquet has no columns of numbers or lists beside 'y'; save the features",
+            ),
             ({"a": np.empty(0), "y": np.empty(0)}, "t.parquet is empty, of shape (0, 1); save"),
         ],
     )
@@ -378,7 +385,7 @@ class TestJsonLines:
         assert read_table("t.ndjson", column="kind")[1].tolist() == [5, 6]
         write("y.txt", "7\n8\n")
         assert read_table("t.ndjson", labels="y.txt")[1].tolist() == [7, 8]
-        with pytest.raises(InputError, match=r"column='sort' is not in t\.ndjson, which has vect"):
+        with pytest.raises(InputError, match=r"no column 'sort' is in t\.ndjson, which has vect"):
             read_table("t.ndjson", column="sort")
 
     def test_a_missing_label_is_named(self):
@@ -537,9 +544,7 @@ class TestAll:
 
     def test_a_bare_array_has_no_columns(self):
         np.save("X.npy", X4)
-        with pytest.raises(
-            InputError, match=r"column='y', but X\.npy is one array without columns"
-        ):
+        with pytest.raises(InputError, match=r"X\.npy is one array, without a column 'y'"):
             read_table("X.npy", column="y")
 
     def test_missing_labels_file(self):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
+from streamhash.cli._words import in_options
 from streamhash.errors import StreamhashError
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 COLUMNS_IN_A_PIPE = 120
 BAD_INPUT = 2
 INTERRUPTED = 130
+RUNNING = "streamhash.cli.running"  # the verb that runs, among what a call keeps
 # What all usage errors derive from; typer has no public name for it.
 UsageError: Any = typer.BadParameter.__bases__[0]
 
@@ -130,10 +132,50 @@ class _LogAboveBar(logging.Handler):
         self._console.print(record.getMessage(), markup=False, soft_wrap=True)
 
 
-class OneLineErrors(TyperGroup):
+class SaysColumns(logging.Handler):
+    """Says which columns of a file hold what: once, however often the file is read."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self._said: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Say it, unless it was said."""
+        message = record.getMessage()
+        if message not in self._said:
+            self._said.add(message)
+            note(message)
+
+
+@contextmanager
+def saying_columns() -> Iterator[None]:
+    """Say what the reader of files logs, while a verb runs."""
+    logger, handler = logging.getLogger("streamhash.files"), SaysColumns()
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+class Verbs(TyperGroup):
+    """A group of verbs, which takes note of the one that runs."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find a verb, and keep it where the whole call can see it."""
+        found = super().resolve_command(ctx, args)
+        ctx.meta[RUNNING] = found[1]
+        return found
+
+
+class OneLineErrors(Verbs):
     """The top of the command line: what its verbs raise on purpose ends in one line.
 
-    It says what is wrong and the next step, on standard error, and exits with 2.
+    It says what is wrong and the next step, in the words of the command line, on standard error,
+    and exits with 2.
     """
 
     def main(self, *args: Any, **options: Any) -> Any:
@@ -150,10 +192,11 @@ class OneLineErrors(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run a verb; what it raises on purpose ends in one line and an exit code."""
         try:
-            result = super().invoke(ctx)
+            with saying_columns():
+                result = super().invoke(ctx)
             sys.stdout.flush()  # so that a closed pipe is met here
         except StreamhashError as error:
-            _say(str(error))
+            _say(in_options(str(error), ctx.meta.get(RUNNING)))
         except BrokenPipeError:  # the reader, such as head, has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(1) from None

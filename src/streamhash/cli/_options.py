@@ -3,11 +3,14 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
 from streamhash.errors import InputError
+
+if TYPE_CHECKING:
+    from streamhash.files import Columns
 
 METHOD, BITS = "sdoh", 32  # unless a verb is given others
 PYTHON_CONSTANTS = {"None": None, "none": None, "True": True, "False": False}
@@ -46,6 +49,47 @@ LabelColumn = Annotated[
     str | None,
     Option(metavar="NAME", help="Column of the labels (default: label or y)."),
 ]
+IdColumn = Annotated[str | None, Option(metavar="NAME", help="Column of the ids (default: id).")]
+VectorColumn = Annotated[
+    str | None, Option(metavar="NAME", help="Column of lists (default: vector, or the only one).")
+]
+FeatureColumns = Annotated[
+    str | None,
+    Option(metavar="NAMES", help="Columns of numbers that are the features, with commas; x*."),
+]
+IgnoreColumns = Annotated[
+    str | None, Option(metavar="NAMES", help="Columns not to be used, with commas; x*, or *.")
+]
+
+
+def file_columns(
+    *,
+    ids: str | None = None,
+    vector: str | None = None,
+    label: str | None = None,
+    metadata: str | None = None,
+    features: str | None = None,
+    ignore: str | None = None,
+) -> "Columns":
+    """Return what the options for columns say."""
+    from streamhash.files import Columns
+
+    return Columns(ids, vector, label, metadata or (), features or (), ignore or ()).split()
+
+
+Fields = Annotated[
+    str | None,
+    Option(metavar="NAMES", help="Fields of the metadata to show, with commas; * for all."),
+]
+
+
+def check_fields(place: str, names: Iterable[str], metadata: Iterable[Any]) -> None:
+    """Refuse a field that no item has."""
+    known = sorted({name for each in metadata for name in each or ()})
+    for name in names:
+        if name not in known:
+            has = f"which have {', '.join(known)}" if known else "which have no metadata"
+            raise InputError(f"{place}: --fields {name} is in none of the items, {has}.")
 
 
 def split_names(text: str) -> list[str]:

@@ -8,7 +8,7 @@ import typer
 from streamhash.cli import _console as console
 from streamhash.cli._options import Json
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(cls=console.Verbs, rich_markup_mode=None)
 
 
 @app.callback(invoke_without_command=True)

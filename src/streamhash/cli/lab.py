@@ -147,6 +147,9 @@ def bench(
     ] = False,
     labels: options.Labels = None,
     label_column: options.LabelColumn = None,
+    vector_column: options.VectorColumn = None,
+    feature_columns: options.FeatureColumns = None,
+    ignore_columns: options.IgnoreColumns = None,
     out: Annotated[
         Path | None, Option(metavar="DIR", help="Append the rows to rows.jsonl in this folder.")
     ] = None,
@@ -174,7 +177,10 @@ def bench(
 
     wanted = options.parse_changes(changes)
     methods, lengths = _methods(method), options.split_numbers("--bits", bits)
-    found = load_data(data, labels=labels, column=label_column, rows=rows)
+    columns = options.file_columns(
+        vector=vector_column, features=feature_columns, ignore=ignore_columns
+    )
+    found = load_data(data, labels=labels, column=label_column, rows=rows, columns=columns)
     with _cells() as progress:
         made = lab.bench(
             methods,
@@ -313,6 +319,9 @@ def tune(
     ] = None,
     labels: options.Labels = None,
     label_column: options.LabelColumn = None,
+    vector_column: options.VectorColumn = None,
+    feature_columns: options.FeatureColumns = None,
+    ignore_columns: options.IgnoreColumns = None,
     out: Annotated[Path, Option(metavar="DIR", help="Folder of the rows, and of tuned.toml.")] = (
         Path("streamhash-tuning")
     ),
@@ -330,7 +339,10 @@ def tune(
     from streamhash.lab.datasets import load_data
     from streamhash.lab.tuning import TUNED_FILE
 
-    found = load_data(data, labels=labels, column=label_column)
+    columns = options.file_columns(
+        vector=vector_column, features=feature_columns, ignore=ignore_columns
+    )
+    found = load_data(data, labels=labels, column=label_column, columns=columns)
     with _cells(is_long=True) as progress:
         lab.tune(
             _methods(method),

@@ -28,10 +28,6 @@ Format = Annotated[
     str | None,
     Option("--format", metavar="FORMAT", help=f"{', '.join(FORMATS)} (default: by ending)."),
 ]
-IdColumn = Annotated[str | None, Option(metavar="NAME", help="Column of the ids (default: id).")]
-VectorColumn = Annotated[
-    str | None, Option(metavar="NAME", help="Column of lists (default: vector, or all others).")
-]
 Where = Annotated[str | None, Option(metavar="FILTER", help='Only such items: "price < 10".')]
 Separator = Annotated[
     str | None,
@@ -45,6 +41,7 @@ Item = Annotated[str | None, Option("--id", metavar="ITEM", help="Id of one item
 
 app = typer.Typer(
     help="Keep a collection that learns while it is searched.",
+    cls=console.Verbs,
     rich_markup_mode=None,
     no_args_is_help=True,
 )
@@ -108,11 +105,17 @@ def add(
         str, Argument(metavar="FILE", help="Items: a file, a data set, or - for standard input.")
     ],
     format: Format = None,
-    id_column: IdColumn = None,
-    vector_column: VectorColumn = None,
+    id_column: options.IdColumn = None,
+    vector_column: options.VectorColumn = None,
+    feature_columns: options.FeatureColumns = None,
+    ignore_columns: options.IgnoreColumns = None,
     label_column: options.LabelColumn = None,
     metadata_columns: Annotated[
-        str | None, Option(metavar="NAMES", help="Columns to keep as metadata, with commas.")
+        str | None,
+        Option(
+            metavar="NAMES",
+            help="Columns to keep as metadata, with commas (default: all that are nothing else).",
+        ),
     ] = None,
     labels: options.Labels = None,
     label_separator: Separator = None,
@@ -135,7 +138,16 @@ def add(
     with _open(collection) as items, console.showing_progress("adding") as progress:
         read, stored = add_from(
             items,
-            **_reading(file, format, id_column, vector_column, label_column, metadata_columns),
+            **_reading(
+                file,
+                format,
+                ids=id_column,
+                vector=vector_column,
+                label=label_column,
+                metadata=metadata_columns,
+                features=feature_columns,
+                ignore=ignore_columns,
+            ),
             labels=labels,
             label_separator=label_separator,
             first_id=first_id,
@@ -164,7 +176,7 @@ def label(
         list[str] | None, Option(metavar="LABEL", help="Its label; again for several.")
     ] = None,
     format: Format = None,
-    id_column: IdColumn = None,
+    id_column: options.IdColumn = None,
     label_column: options.LabelColumn = None,
     label_separator: Separator = None,
     batch: Batch = BATCH_SIZE,
@@ -186,7 +198,7 @@ def label(
         else:
             n = label_from(
                 items,
-                **_reading(str(file), format, id_column, None, label_column),
+                **_reading(str(file), format, ids=id_column, label=label_column),
                 label_separator=label_separator,
                 batch_size=batch,
                 progress=progress,
@@ -225,30 +237,35 @@ def delete(
 def get(
     collection: Address,
     ids: Annotated[list[str], Argument(metavar="ID...", help="Ids of the items.")],
+    fields: options.Fields = None,
+    vectors: Annotated[bool, Option("--vectors", help="Print the vectors, too.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Print items by their ids.
 
-    Label, metadata and code; --json adds the vectors.
+    Label, metadata and code; with --fields, these fields in columns of their own.
     """
-    import json
-
     from streamhash.search import to_bit_strings
 
     with _open(collection, read_only=True) as items:
         found = []
         for item in items.get(_ids(items, ids)):
             code = None if item.code is None else to_bit_strings(item.code[None], items.n_bits)[0]
-            facts = {"id": item.id, "label": item.label, "metadata": item.metadata, "code": code}
-            found.append({**facts, "vector": item.vector.tolist()})
+            facts: dict[str, Any] = {"id": item.id, "label": item.label}
+            facts |= {"metadata": item.metadata, "code": code}
+            found.append(facts | ({"vector": item.vector.tolist()} if vectors else {}))
+        shown = _fields(items, "get", fields)
+    for facts in found if shown is not None else []:
+        facts["metadata"] = {name: (facts["metadata"] or {}).get(name) for name in shown or ()}
     if as_json:
         console.print_json(found)
         return
-    rows = (
-        (item["id"], item["label"], item["metadata"] and json.dumps(item["metadata"]), item["code"])
-        for item in found
-    )
-    console.print_table(("id", "label", "metadata", "code"), rows)
+    rows = []
+    for facts in found:
+        metadata = facts.pop("metadata")
+        columns = {"metadata": metadata} if shown is None else metadata
+        rows.append({"id": facts.pop("id"), "label": facts.pop("label"), **columns, **facts})
+    console.print_table([*rows[0]], ([*map(_text, row.values())] for row in rows))
 
 
 @app.command()
@@ -260,8 +277,10 @@ def search(
     item: Item = None,
     k: options.Nearest = 10,
     format: Format = None,
-    id_column: IdColumn = None,
-    vector_column: VectorColumn = None,
+    id_column: options.IdColumn = None,
+    vector_column: options.VectorColumn = None,
+    feature_columns: options.FeatureColumns = None,
+    ignore_columns: options.IgnoreColumns = None,
     label_column: options.LabelColumn = None,
     where: Where = None,
     rescore: Annotated[
@@ -277,6 +296,7 @@ def search(
     min_probability: Annotated[
         float | None, Option(metavar="P", help="Leave out answers that are less sure.")
     ] = None,
+    fields: options.Fields = None,
     as_json: options.Json = False,
 ) -> None:
     """Find the nearest items of each query by Hamming distance.
@@ -301,6 +321,7 @@ def search(
             answers.append({"query": name, **{w: v[: len(labels)] for w, v in there.items()}})
 
     with _open(collection, read_only=True) as items:
+        shown = _fields(items, "search", fields) or []
         if item is not None:  # the item itself is left out of its answer
             wanted = items.search_options(place="search", **named)
             names = _ids(items, [item])
@@ -308,14 +329,25 @@ def search(
             others = items.answer(vectors, min(k + 1, len(items)), wanted).without(own)
             answer(names, others.at_least(min_probability, place="search").result())
         else:
-            reading = _reading(str(queries), format, id_column, vector_column, label_column)
+            reading = _reading(
+                str(queries),
+                format,
+                ids=id_column,
+                vector=vector_column,
+                label=label_column,
+                features=feature_columns,
+                ignore=ignore_columns,
+            )
             for piece in read_items(**reading, id_kind=items.id_kind):
                 found = items.search(piece.vectors, min(k, max(1, len(items))), **named)
                 answer(piece.ids or range(len(answers), len(answers) + piece.n), found)
+        if shown:
+            _add_fields(items, answers, shown)
     headings = {"items": "id", "distances": "distance", "scores": "score"}
     headings |= {"probabilities": "probability", "labels": "label"}
-    shown = [text for what, text in headings.items() if answers and what in answers[0]]
-    console.print_answers(answers, shown or ("id", "distance", "label"), as_json=as_json)
+    columns = [text for what, text in headings.items() if answers and what in answers[0]]
+    columns = columns or ["id", "distance", "label"]
+    console.print_answers(answers, [*columns, *shown], as_json=as_json)
 
 
 @app.command()
@@ -324,8 +356,10 @@ def predict(
     queries: Annotated[str, Argument(metavar="QUERIES", help="Vectors: a file as for add, or -.")],
     k: Annotated[int, Option("-k", help="Labelled neighbours that vote.", min=1)] = 10,
     format: Format = None,
-    id_column: IdColumn = None,
-    vector_column: VectorColumn = None,
+    id_column: options.IdColumn = None,
+    vector_column: options.VectorColumn = None,
+    feature_columns: options.FeatureColumns = None,
+    ignore_columns: options.IgnoreColumns = None,
     label_column: options.LabelColumn = None,
     as_json: options.Json = False,
 ) -> None:
@@ -334,7 +368,15 @@ def predict(
 
     found: list[dict[str, Any]] = []
     with _open(collection, read_only=True) as items:
-        reading = _reading(queries, format, id_column, vector_column, label_column)
+        reading = _reading(
+            queries,
+            format,
+            ids=id_column,
+            vector=vector_column,
+            label=label_column,
+            features=feature_columns,
+            ignore=ignore_columns,
+        )
         for piece in read_items(**reading, id_kind=items.id_kind):
             names = piece.ids or range(len(found), len(found) + piece.n)
             for name, label, chance in zip(names, *items.predict(piece.vectors, k), strict=True):
@@ -574,18 +616,10 @@ def _open(address: str, *, read_only: bool = False) -> "Collection":
     return Collection.open(address, read_only=read_only)
 
 
-def _reading(
-    name: str,
-    format: str | None,
-    ids: str | None,
-    vectors: str | None,
-    labels: str | None,
-    metadata: str | None = None,
-) -> dict[str, Any]:
+def _reading(name: str, format: str | None, **columns: str | None) -> dict[str, Any]:
     """Return what ``read_items`` needs to read a file, standard input, or a data set."""
     from io import TextIOWrapper
 
-    from streamhash.files import Columns
     from streamhash.lab.datasets import is_named, load_data
 
     if format is not None and format not in FORMATS:
@@ -597,8 +631,35 @@ def _reading(
     elif is_named(name):
         data = load_data(name)
         source = data.X, data.y
-    columns = Columns(ids, vectors, labels, tuple(options.split_names(metadata or "")))
-    return {"source": source, "format": format, "columns": columns}
+    return {"source": source, "format": format, "columns": options.file_columns(**columns)}
+
+
+def _fields(items: "Collection", place: str, names: str | None) -> list[str] | None:
+    """Return the fields to show, all of them for *; None if none are asked for."""
+    if names is None:
+        return None
+    known = [*items.status()["fields"]]
+    if names.strip() == "*":
+        return known
+    shown = options.split_names(names)
+    options.check_fields(place, shown, [dict.fromkeys(known)])
+    return shown
+
+
+def _add_fields(items: "Collection", answers: list[dict[str, Any]], shown: list[str]) -> None:
+    """Put fields of the metadata beside the items that were found, in the order of the answers."""
+    ids = list(dict.fromkeys(name for answer in answers for name in answer["items"]))
+    metadata = {item.id: item.metadata or {} for item in items.get(ids)}
+    for answer in answers:
+        found = [metadata[name] for name in answer["items"]]
+        answer |= {name: [_text(each.get(name)) for each in found] for name in shown}
+
+
+def _text(value: Any) -> Any:
+    """Return a value as a cell of a table: lists and dicts as JSON."""
+    import json
+
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
 
 
 def _ids(items: "Collection", texts: list[str]) -> list[Any]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from streamhash import OnlineHasher
     from streamhash.codes import Codes
+    from streamhash.files import Columns, Piece
 
 ROWS_LEARNED_AT_ONCE = 2000  # about: between two steps of the progress bar
 ROWS_ENCODED_AT_ONCE = 8192
@@ -61,6 +62,9 @@ def fit(
     changes: options.Changes = None,
     labels: options.Labels = None,
     label_column: options.LabelColumn = None,
+    vector_column: options.VectorColumn = None,
+    feature_columns: options.FeatureColumns = None,
+    ignore_columns: options.IgnoreColumns = None,
     go_on: Annotated[
         bool, Option("--continue", help="Load the model, and continue learning.")
     ] = False,
@@ -86,7 +90,12 @@ def fit(
 
     own = options.parse_changes(changes)
     hasher = load(model) if go_on else make_hasher(method, bits, seed, changes=own)
-    X, y = _read(file, labels, label_column)
+    columns = options.file_columns(
+        label=label_column, vector=vector_column, features=feature_columns, ignore=ignore_columns
+    )
+    read = _read(file, columns, labels)
+    X, y = read.vectors, read.labels
+    assert X is not None  # it was asked for
     if y is None and hasher.needs_labels:
         raise InputError(
             f"fit: {file} has no labels, and {type(hasher).__name__} learns from them; pass "
@@ -108,6 +117,9 @@ def encode(
     file: Annotated[str, Argument(metavar="FILE", help="Features: a file, or a data set.")],
     out: Annotated[Path, Option(metavar="FILE", help="The .npy file to write.")],
     label_column: options.LabelColumn = None,
+    vector_column: options.VectorColumn = None,
+    feature_columns: options.FeatureColumns = None,
+    ignore_columns: options.IgnoreColumns = None,
 ) -> None:
     """Encode the rows of a file into packed codes, 8 bits a byte."""
     if out.suffix != ".npy":
@@ -118,8 +130,10 @@ def encode(
     from streamhash.storage import whole_file
 
     hasher = load(model)
-    X, _ = _read(file, label_column=label_column)
-    codes = _encode(hasher, X)
+    columns = options.file_columns(
+        label=label_column, vector=vector_column, features=feature_columns, ignore=ignore_columns
+    )
+    codes = _encode(hasher, _read(file, columns).vectors)
     with whole_file(out) as temporary, temporary.open("wb") as written:
         np.save(written, codes)
     typer.echo(f"{len(codes):,} codes of {hasher.n_bits} bits; saved in {out}.")
@@ -130,26 +144,50 @@ def search(
     database: Annotated[str, Argument(metavar="DATABASE", help="Codes or features to search in.")],
     queries: Annotated[str, Argument(metavar="QUERIES", help="Codes or features to search for.")],
     k: options.Nearest = 10,
+    fields: options.Fields = None,
     label_column: options.LabelColumn = None,
+    id_column: options.IdColumn = None,
+    vector_column: options.VectorColumn = None,
+    feature_columns: options.FeatureColumns = None,
+    ignore_columns: options.IgnoreColumns = None,
     as_json: options.Json = False,
 ) -> None:
     """Find the nearest items of each query by Hamming distance.
 
-    Items and queries are named by their row in the file, from 0. Codes are .npy files of encode;
-    any other file holds features and is encoded first.
+    Items and queries are named by their ids, or else by their row in the file, from 0. Codes are
+    .npy files of encode; any other file holds features and is encoded first.
     """
     from streamhash import HammingIndex, load
 
     hasher = load(model)
+    columns = options.file_columns(
+        ids=id_column,
+        label=label_column,
+        vector=vector_column,
+        features=feature_columns,
+        ignore=ignore_columns,
+    )
     index = HammingIndex(hasher.n_bits)
-    index.add(None, _read_codes(hasher, database, label_column))
-    codes = _read_codes(hasher, queries, label_column)
-    distances, items = index.search(codes, k=min(k, len(index)))
-    answers = [
+    items = _read(database, columns, parts=("id", "vector", *(["metadata"] if fields else [])))
+    index.add(items.ids, _codes(hasher, database, items.vectors))
+    asked = _read(queries, columns, parts=("id", "vector"))
+    codes = _codes(hasher, queries, asked.vectors)
+    distances, found = index.search(codes, k=min(k, len(index)))
+    answers: list[dict[str, Any]] = [
         {"query": query, "items": near, "distances": far}
-        for query, (near, far) in enumerate(zip(items.tolist(), distances.tolist(), strict=True))
+        for query, near, far in zip(
+            asked.ids or range(len(codes)), found.tolist(), distances.tolist(), strict=True
+        )
     ]
-    console.print_answers(answers, ("item", "distance"), as_json=as_json)
+    shown = options.split_names(fields or "")
+    if shown:
+        names = items.ids or range(len(index))
+        metadata = dict(zip(names, items.metadata or [None] * len(index), strict=True))
+        options.check_fields("search", shown, metadata.values())
+        for answer in answers:
+            near = [metadata[name] for name in answer["items"]]
+            answer |= {name: [(each or {}).get(name) for each in near] for name in shown}
+    console.print_answers(answers, ("item", "distance", *shown), as_json=as_json)
 
 
 def evaluate(
@@ -163,6 +201,9 @@ def evaluate(
         Path | None, Option(metavar="FILE", help="Labels of the queries.")
     ] = None,
     label_column: options.LabelColumn = None,
+    vector_column: options.VectorColumn = None,
+    feature_columns: options.FeatureColumns = None,
+    ignore_columns: options.IgnoreColumns = None,
     as_json: options.Json = False,
 ) -> None:
     """Measure a model on files with labels.
@@ -173,13 +214,17 @@ def evaluate(
 
     hasher = load(model)
 
+    columns = options.file_columns(
+        label=label_column, vector=vector_column, features=feature_columns, ignore=ignore_columns
+    )
+
     def encoded(name: str, labels: Path | None, option: str) -> "tuple[NDArray[Any], NDArray[Any]]":
-        X, y = _read(name, labels, label_column if labels is None else None)
-        if y is None:
+        read = _read(name, columns if labels is None else columns._replace(label=None), labels)
+        if read.labels is None:
             raise InputError(
                 f"evaluate: {name} has no labels; pass {option} FILE or --label-column NAME."
             )
-        return _encode(hasher, X), y
+        return _encode(hasher, read.vectors), read.labels
 
     metrics = evaluate(
         *encoded(queries, query_labels, "--query-labels"),
@@ -196,31 +241,41 @@ def evaluate(
 
 
 def _read(
-    name: str, labels: Path | None = None, label_column: str | None = None
-) -> "tuple[NDArray[Any], NDArray[Any] | None]":
-    """Read features and labels of a file, or of a data set by its name."""
-    from streamhash.files import read_table
+    name: str,
+    columns: "Columns",
+    labels: Path | None = None,
+    parts: tuple[str, ...] = ("vector", "label"),
+) -> "Piece":
+    """Read features, and what else is asked for, of a file, or of a data set by its name."""
+    from streamhash.files import Piece, read_whole
     from streamhash.lab.datasets import is_named, load_data
 
+    if labels is not None and columns.label is not None:
+        raise InputError(
+            f"--labels {labels} and --label-column {columns.label} both name the labels; pass one "
+            "of them."
+        )
     if not is_named(name):
-        return read_table(name, labels=labels, column=label_column)
-    data = load_data(name, labels=labels, column=label_column)
-    return data.X, data.y
+        return read_whole(name, labels=labels, columns=columns, parts=parts, place="read_table")
+    data = load_data(name, labels=labels, columns=columns)
+    return Piece(data.X, labels=data.y)
 
 
-def _read_codes(hasher: "OnlineHasher", name: str, label_column: str | None) -> "Codes":
-    """Read codes, a ``.npy`` of uint8 as wide as the model's; or read features and encode them."""
+def _codes(hasher: "OnlineHasher", name: str, X: "NDArray[Any] | None") -> "Codes":
+    """Return codes, a ``.npy`` of uint8 as wide as the model's; or encode features."""
     from streamhash.codes import code_bytes
 
-    X, _ = _read(name, label_column=label_column)
+    assert X is not None  # it was asked for
     width = code_bytes(hasher.n_bits)
     is_codes = name.endswith(".npy") and X.dtype == "uint8" and X.shape[1] == width
     return X if is_codes else _encode(hasher, X)
 
 
-def _encode(hasher: "OnlineHasher", X: "NDArray[Any]") -> "Codes":
+def _encode(hasher: "OnlineHasher", X: "NDArray[Any] | None") -> "Codes":
     """Encode rows piece by piece, so that a mapped file is never in memory as a whole."""
     import numpy as np
+
+    assert X is not None  # it was asked for
 
     pieces = console.slices_with_progress("encoding", len(X), ROWS_ENCODED_AT_ONCE)
     return np.concatenate([hasher.transform(X[rows]) for rows in pieces])

@@ -7,7 +7,7 @@ Every format gives the same pieces of ids, vectors, labels and metadata, by the 
 >>> with open_table(io.StringIO("id,width,height,label\\n7,1,2,cat\\n"), format="csv") as table:
 ...     print(table.taken)
 ...     [piece] = table.pieces(1000)
-Taken(id='id', vectors=('width', 'height'), label='label', metadata=())
+features: width, height; id: id; label: label
 >>> piece.ids, piece.vectors.tolist(), piece.labels
 ([7], [[1.0, 2.0]], ['cat'])
 """

@@ -12,6 +12,7 @@ from .read import (
     read_items as read_items,
     read_labels as read_labels,
     read_table as read_table,
+    read_whole as read_whole,
 )
 from .text import (
     ids_from_text as ids_from_text,

@@ -78,6 +78,8 @@ def open_mat(request: Request) -> Iterator[Table]:
     """Open a file: one field of features, or one of training and one of test rows."""
     if request.columns.id or request.columns.metadata:
         raise request.error("is read without ids and metadata; use .npz, JSON lines or Parquet.")
+    if request.columns.features:
+        raise request.error("holds the features in one field; name it: Columns(vector='…').")
     with ExitStack() as opened:
         with _plain_errors():
             fields = _open_fields(request, opened)
@@ -93,7 +95,12 @@ def open_mat(request: Request) -> Iterator[Table]:
                 for part in parts:
                     yield from part.pieces(size)
 
-        taken = Taken(vectors=tuple(x for x, _ in pairs), label=pairs[0][1])
+        used = {name for pair in pairs for name in pair}
+        taken = Taken(
+            vectors=tuple(x for x, _ in pairs),
+            label=pairs[0][1],
+            ignored=tuple(name for name in fields.shapes if name not in used),
+        )
         shape = sum(part.shape[0] for part in parts), parts[0].shape[1]
         yield Table(request, taken, pieces, *shape, fields=str(fields))
 

@@ -42,8 +42,8 @@ def open_npy(request: Request) -> Iterator[Table]:
     """Map features into memory, as they are stored."""
     if request.columns.named():
         raise InputError(
-            f"{request.place}: column={request.columns.named()[0]!r}, but {request.name} is one "
-            "array without columns; pass the labels in a file of their own, labels=..."
+            f"{request.place}: {request.name} is one array, without a column "
+            f"{request.columns.named()[0]!r}; pass the labels in a file of their own, labels=FILE."
         )
     X = load_npy(request.path, "r")
     check_features(X.shape, X.dtype, request)
@@ -63,12 +63,15 @@ def open_npz(request: Request) -> Iterator[Table]:
     """Open an archive: its features are read piece by piece, ids and labels as a whole."""
     with zipfile.ZipFile(request.path) as archive:
         members = {name.removesuffix(".npy"): name for name in archive.namelist()}
+        names = {part: request.find(part, [*members], usual) for part, usual in NPZ_NAMES.items()}
+        request.matching(request.columns.ignore, [*members])
         x_name, id_name, y_name = (
-            request.find(part, [*members], usual) if part in request.parts else None
-            for part, usual in NPZ_NAMES.items()
+            name if part in request.parts else None for part, name in names.items()
         )
         if request.columns.metadata:
             raise request.error("has no metadata; use JSON lines or Parquet.")
+        if request.columns.features:
+            raise request.error("holds the features in one array; name it: Columns(vector='…').")
         if x_name is None and "vector" in request.parts:
             raise request.error(
                 f"has no array 'X' or 'features', only {[*members]}; save the features under one "
@@ -83,10 +86,10 @@ def open_npz(request: Request) -> Iterator[Table]:
             raise request.error(text, at="the arrays of ")
         is_matrix = y is not None and y.ndim == 2
         y = None if y is None else check_labels(y, n, request)
-        names = next((members[name] for name in CLASSES if name in members), None)
+        class_name = next((name for name in CLASSES if name in members), None)
         classes = None
-        if names is not None and y is not None and is_matrix:
-            y, classes = y.reshape(n, -1), read_member(archive, names).tolist()
+        if class_name is not None and y is not None and is_matrix:
+            y, classes = y.reshape(n, -1), read_member(archive, members[class_name]).tolist()
             if len(classes) != y.shape[1]:
                 text = f"have {y.shape[1]} columns and {len(classes)} names; save a name for each."
                 raise request.error(text, at="the labels in ")
@@ -99,7 +102,9 @@ def open_npz(request: Request) -> Iterator[Table]:
                 some = None if ids is None else ids[part].tolist()
                 yield Piece(X, some, None if y is None else y[part])
 
-        taken = Taken(id_name, () if x_name is None else (x_name,), y_name)
+        known = {*names.values(), class_name if classes is not None else None}
+        ignored = tuple(name for name in members if name not in known)
+        taken = Taken(names["id"], () if x_name is None else (x_name,), y_name, ignored=ignored)
         rows, width = shape or (None, None)
         yield Table(request, taken, pieces, rows, width, classes=classes)
 

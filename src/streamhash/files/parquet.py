@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.files.columns import Piece, Request, Table
+from streamhash.files.columns import METADATA, Piece, Request, Table
+from streamhash.frames import plain_value
 from streamhash.optional import import_optional
 
 
@@ -22,7 +23,10 @@ def open_parquet(request: Request) -> Iterator[Table]:
     )
     with parquet.ParquetFile(request.path) as file:
         schema = file.schema_arrow
-        taken = request.choose(schema.names, lambda name: _is_list(schema.field(name).type))
+        kinds = {name: schema.field(name).type for name in schema.names}
+        taken = request.choose(
+            schema.names, lambda name: _is_list(kinds[name]), lambda name: _is_number(kinds[name])
+        )
         is_list = bool(taken.vectors) and _is_list(schema.field(taken.vectors[0]).type)
         id_name = taken.id if "id" in request.parts else None
         metadata = taken.metadata if "metadata" in request.parts else ()
@@ -57,7 +61,7 @@ def _numbers(values: Any, name: str, request: Request) -> NDArray[Any]:
     kind = values.type
     if pyarrow.types.is_boolean(kind):
         values = values.cast(pyarrow.uint8())
-    elif not (pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind)):
+    elif not _is_number(kind):
         raise request.error(
             f"has {kind} values from row 1 on in column {name!r}, where numbers are wanted; drop "
             f"the column, or pass column={name!r} if it holds the labels."
@@ -94,10 +98,17 @@ def _is_list(kind: Any) -> bool:
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
+
+
 def _metadata(batch: Any, names: tuple[str, ...], done: int, request: Request) -> list[Any]:
     parts = [batch.column(name).to_pylist() for name in names]
-    if request.columns.metadata:
-        return [dict(zip(names, values, strict=True)) for values in zip(*parts, strict=True)]
+    if names != (METADATA,):
+        rows = ([*map(plain_value, values)] for values in zip(*parts, strict=True))
+        return [dict(zip(names, values, strict=True)) for values in rows]
     return [
         request.from_json(cell or "null", done + i) if isinstance(cell, str) else cell
         for i, cell in enumerate(parts[0], start=1)

@@ -1,6 +1,7 @@
 """Reading files of every format: as arrays, or as items piece by piece."""
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,8 @@ FORMATS = {
 ROWS_AT_ONCE = 16_384  # in memory beside the result, while a whole table is read
 ITEMS_AT_ONCE = 1000
 
+log = logging.getLogger("streamhash.files")
+
 Source = str | Path | IO[str]
 Arrays = tuple[NDArray[Any], NDArray[Any] | None]  # features (n, d) and labels
 
@@ -44,6 +47,8 @@ def open_table(
     **more: Any,
 ) -> Iterator[Table]:
     """Open a file, or text that is open: what it holds, and its rows piece by piece.
+
+    Which columns hold what is ``taken`` of the table, and logged by ``streamhash.files`` (INFO).
 
     Parameters
     ----------
@@ -66,15 +71,21 @@ def open_table(
         raise InputError(
             f"{place}: standard input is read as text; its format is jsonl or csv, not {format}."
         )
-    request = Request(place, source, str(format), columns, **more)
+    request = Request(place, source, str(format), columns.split(), **more)
     with ExitStack() as stack:
         with request.reading():
             table = stack.enter_context(FORMATS[str(format)](request))
+        if any(table.taken):
+            log.info("%s: %s.", request.name, table.taken)
         yield table
 
 
 def read_table(
-    path: str | Path, *, labels: str | Path | None = None, column: str | int | None = None
+    path: str | Path,
+    *,
+    labels: str | Path | None = None,
+    column: str | int | None = None,
+    columns: Columns = Columns(),  # noqa: B008  it cannot change
 ) -> Arrays:
     """Read features X (n, d) and labels y from a file; y is None where there are none.
 
@@ -84,7 +95,8 @@ def read_table(
     - ``.csv``, ``.tsv``: separated by comma, semicolon or tab, with or without a header row; an
       empty cell is NaN. ``column`` names the labels (a number from 0 if there is no header), else
       a column ``label`` or ``y`` is taken. A column of JSON lists holds the features, or all
-      columns but ``label``, ``id`` and ``metadata`` do, in order.
+      columns of numbers do, in order, but for ids (``id``, ``item_id``, …) and labels. Numbered
+      columns (``x0``, ``x1``, …) beside other numbers are refused: ``columns`` says which it is.
     - ``.parquet`` (needs pyarrow): as ``.csv``, with lists as columns of lists.
     - ``.jsonl``, ``.ndjson``: an object a line, ``{"vector": […], "label": …}``.
     - ``.mat`` (needs h5py for MATLAB's format 7.3): fields ``X``, ``features`` or ``pca_feats``
@@ -103,6 +115,7 @@ def read_table(
     labels : a file of labels of its own: ``.npy``, or ``.txt`` or ``.csv`` with one a line. Then
         no column of ``path`` is taken for labels.
     column : name of the label column
+    columns : names of the other columns: ``Columns(features=("x*",))``, ``Columns(vector="emb")``
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -117,24 +130,49 @@ def read_table(
             f"read_table: labels={str(labels)!r} and column={column!r} both name the labels; "
             "pass one of them."
         )
-    columns = Columns(label=None if column is None else str(column))
-    with open_table(
-        path,
-        columns=columns,
-        place="read_table",
-        parts=("vector", "label"),
-        find_labels=labels is None,
-    ) as table:
-        X, y = (table.mapped, None) if table.mapped is not None else _join(table)
-    if not X.size:
-        raise table.request.error(f"is empty, of shape {X.shape}; save at least one row.")
-    return X, y if labels is None else read_labels(Path(labels), len(X))
+    columns = columns if column is None else columns._replace(label=str(column))
+    read = read_whole(
+        path, labels=labels, columns=columns, parts=("vector", "label"), place="read_table"
+    )
+    assert read.vectors is not None  # they were asked for
+    return read.vectors, read.labels
 
 
-def _join(table: Table) -> Arrays:
+def read_whole(
+    path: str | Path,
+    *,
+    labels: str | Path | None = None,
+    columns: Columns = Columns(),  # noqa: B008  it cannot change
+    parts: Sequence[str] = PARTS,
+    place: str = "read_whole",
+) -> Piece:
+    """Read a file as one piece: what :func:`read_table` reads, with its ids and metadata.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "items.csv")
+    ...     _ = path.write_text('id,title,vector\\np,Pear,"[1, 2]"\\nq,Quince,"[3, 4]"\\n')
+    ...     piece = read_whole(path)
+    >>> piece.ids, piece.metadata
+    (['p', 'q'], [{'title': 'Pear'}, {'title': 'Quince'}])
+    """
+    find = labels is None
+    with open_table(path, columns=columns, place=place, parts=parts, find_labels=find) as table:
+        piece = _join(table) if table.mapped is None else Piece(table.mapped)
+    assert piece.vectors is not None  # they were asked for
+    if not piece.vectors.size:
+        shape = piece.vectors.shape
+        raise table.request.error(f"is empty, of shape {shape}; save at least one row.")
+    if labels is None:
+        return piece
+    return piece._replace(labels=read_labels(Path(labels), len(piece.vectors)))
+
+
+def _join(table: Table) -> Piece:
     """Put the pieces of a table together."""
     X: NDArray[np.float32] | None = None
     labels: list[Any] = []
+    beside: dict[str, list[Any]] = {"ids": [], "metadata": []}
     done = 0
     for piece in table.pieces(ROWS_AT_ONCE):
         assert piece.vectors is not None  # they were asked for
@@ -147,20 +185,25 @@ def _join(table: Table) -> Arrays:
         with np.errstate(over="ignore", invalid="ignore"):
             X[done:stop] = piece.vectors
         done = stop
-        if piece.labels is not None:
+        if piece.labels is not None and "label" in table.request.parts:
             labels.append(piece.labels)
+        for name, values in beside.items():
+            if (part := getattr(piece, name)) is not None:
+                values += [None] * (done - piece.n - len(values)) + [*part]
     request = table.request
     if X is None and table.width is None:
         raise request.error("is empty; save at least one row.", FileError)
     if X is None:
-        return np.empty((0, table.width or 0), np.float32), None
+        return Piece(np.empty((0, table.width or 0), np.float32))
     X.resize((done, X.shape[1]), refcheck=False)
+    whole = Piece(X, beside["ids"] or None, metadata=beside["metadata"] or None)
     if labels and isinstance(labels[0], np.ndarray):
-        return X, check_labels(np.concatenate(labels), done, request)
+        return whole._replace(labels=check_labels(np.concatenate(labels), done, request))
     values = [label for part in labels for label in part]
-    if table.taken.label is None and all(label is None for label in values):
-        return X, None
-    return X, check_labels(as_labels(values, request), done, request)
+    has_labels = table.taken.label is not None and "label" in request.parts
+    if not has_labels and all(label is None for label in values):
+        return whole
+    return whole._replace(labels=check_labels(as_labels(values, request), done, request))
 
 
 def read_items(
@@ -178,11 +221,15 @@ def read_items(
 
     - JSON lines: an object a line, ``{"id": …, "vector": […], "label": …, "metadata": {…}}``.
     - CSV: a header with ``id``, ``label`` and ``metadata`` (JSON) where there are such columns;
-      all others are numbers and together the vector, or a column ``vector`` holds JSON lists.
+      all others of numbers are together the vector, or a column ``vector`` holds JSON lists.
     - ``.parquet``: likewise; the vector is a column of lists, or all columns of numbers.
     - ``.npz``: arrays ``X`` (or ``features``), ``y`` (or ``labels``) and ``ids``; with a 0/1 matrix
       of labels ``classes``, the names of its columns.
     - ``.npy``: vectors alone. ``.mat``: fields as for :func:`read_table`.
+
+    Columns that are nothing else are metadata, where there is no column ``metadata`` and none are
+    named; those of CSV are numbers, or true and false, where all of the first piece are. What would
+    be a guess is asked for by an error (see ``Columns``).
 
     A label that is empty or null is none. Several labels of a row are a list in JSON lines and
     Parquet, text with a ``label_separator`` in CSV, and the columns of a 0/1 matrix elsewhere.

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import re
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ import numpy as np
 
 from streamhash.errors import FileError
 from streamhash.files.columns import KNOWN_NAMES, METADATA, Piece, Request, Table, Taken
+
+NUMBER = re.compile(r"-?(0|[1-9]\d{0,17})(\.\d+)?([eE][+-]?\d{1,2})?")
 
 Rows = Iterator[tuple[int, Any]]  # cells or an object, each with the number of its line
 Items = Iterator[tuple[Any, Any, Any, Any]]  # vector, id, label and metadata of each row
@@ -37,7 +40,8 @@ def open_csv(request: Request) -> Iterator[Table]:
             names = [str(i) for i in range(len(top[0][1]))]
         cells = dict(zip(names, top[0][1], strict=False)) if top else {}
         lists = {name for name, cell in cells.items() if cell.lstrip().startswith("[")}
-        taken = request.choose(names, lists.__contains__)
+        numbers = {name for name in names if _is_number(cells.get(name, ""))}
+        taken = request.choose(names, lists.__contains__, numbers.__contains__)
         lists |= {*filter(None, [request.columns.vector])}
         items = _csv_items(request, taken, names, chain(top, rows), lists)
         read = partial(_pieces, request, taken, items, True)
@@ -55,7 +59,13 @@ def _has_header(top: list[list[str]], request: Request) -> bool:
         return True
     if len(top) < 2:
         return not any(map(_is_number, first))
-    return any(not _is_number(a) and _is_number(b) for a, b in zip(first, top[1], strict=False))
+    pairs = [*zip(first, top[1], strict=False)]
+    return any(not _is_value(a) and _is_value(b) for a, b in pairs)
+
+
+def _is_value(cell: str) -> bool:
+    """Whether a cell is a number or a list, and so no name."""
+    return _is_number(cell) or cell.lstrip().startswith("[")
 
 
 def _is_number(cell: str) -> bool:
@@ -90,9 +100,11 @@ def _csv_items(
             except ValueError:  # an empty cell or a text: look at each
                 numbers = (_number(cells[at[name]], line, name, request) for name in taken.vectors)
                 vector = array("f", numbers)
-        metadata: Any = {name: cells[at[name]] for name in request.columns.metadata} or None
-        if metadata is None and taken.metadata and "metadata" in request.parts:
+        metadata: Any = None
+        if taken.metadata == (METADATA,) and "metadata" in request.parts:
             metadata = request.from_json(cells[at[METADATA]].strip() or "null", line)
+        elif taken.metadata and "metadata" in request.parts:
+            metadata = {name: cells[at[name]].strip() for name in taken.metadata}
         yield (
             vector,
             None if taken.id is None else cells[at[taken.id]].strip(),
@@ -131,9 +143,26 @@ def open_jsonl(request: Request) -> Iterator[Table]:
         # Items may be without a label, the first one too; rows of a table may not.
         if label is None or "id" not in request.parts:
             label = request.find("label", keys)
-        taken = Taken(request.find("id", keys), tuple(filter(None, [vector])), label)
+        taken = _taken(request, keys, vector, label)
         items = _json_items(request, taken, chain([first], rows))
         yield Table(request, taken, partial(_pieces, request, taken, items, False))
+
+
+def _taken(request: Request, keys: list[str], vector: str | None, label: str | None) -> Taken:
+    """Tell by the keys of the first line what is taken; further ones are metadata, if any are."""
+    if request.columns.features:
+        raise request.error("holds the features in one list; name it: Columns(vector='…').")
+    id_name, metadata = request.find("id", keys), tuple(request.columns.metadata)
+    if not metadata and METADATA in keys:
+        metadata = (METADATA,)
+    others = [key for key in keys if key not in (id_name, vector, label, *metadata)]
+    left_out = request.matching(request.columns.ignore, others) if request.columns.ignore else []
+    rest = [key for key in others if key not in left_out]
+    if "id" in request.parts and id_name is None:
+        request.ask_for_id(rest)
+    if "metadata" in request.parts and "vector" in request.parts and not metadata:
+        metadata, others = tuple(rest), left_out
+    return Taken(id_name, tuple(filter(None, [vector])), label, metadata, tuple(others))
 
 
 def _objects(file: Iterator[str], request: Request) -> Rows:
@@ -158,6 +187,10 @@ def _objects(file: Iterator[str], request: Request) -> Rows:
 
 def _json_items(request: Request, taken: Taken, rows: Rows) -> Items:
     labels = [request.columns.label] if request.columns.label else KNOWN_NAMES["label"]
+    # What is nothing else is metadata, unless these are named, or under a key of their own.
+    is_rest = "metadata" in request.parts and not request.columns.metadata
+    is_rest = is_rest and taken.metadata != (METADATA,)
+    known = {taken.id, *taken.vectors, *labels, METADATA, *taken.ignored}
     vector: Any = None
     for line, row in rows:
         for name in (*taken.vectors, *filter(None, [taken.id])):
@@ -166,7 +199,8 @@ def _json_items(request: Request, taken: Taken, rows: Rows) -> Items:
                 raise request.error(text, at=f"line {line} of ")
         for name in taken.vectors:
             vector = request.check_list(row[name], vector and len(vector), line, name)
-        metadata = {name: row[name] for name in request.columns.metadata if name in row}
+        names = [name for name in row if name not in known] if is_rest else request.columns.metadata
+        metadata = {name: row[name] for name in names if name in row}
         label = next((row[name] for name in labels if name in row), None)
         yield (
             vector,
@@ -180,12 +214,16 @@ def _pieces(
     request: Request, taken: Taken, items: Items, ids_are_text: bool, size: int
 ) -> Iterator[Piece]:
     has_ids, id_kind = taken.id is not None and "id" in request.parts, request.id_kind
+    readers: dict[str, Any] | None = None  # of the columns of metadata that CSV has as text
     while some := list(islice(items, size)):
         vectors, ids, labels, metadata = map(list, zip(*some, strict=True))
         if has_ids and ids_are_text:
             ids = ids_from_text(ids, id_kind)
             # What the first piece looks like, all are.
             id_kind = "strings" if isinstance(ids[0], str) else "whole numbers"
+        if ids_are_text and taken.metadata and taken.metadata != (METADATA,) and metadata[0]:
+            readers = readers or {n: _reader([row[n] for row in metadata]) for n in taken.metadata}
+            metadata = [{name: readers[name](row[name]) for name in row} for row in metadata]
         has_labels = taken.label is not None or _has_some(labels)
         yield Piece(
             np.array(vectors, np.float32) if taken.vectors else None,
@@ -193,6 +231,25 @@ def _pieces(
             labels if has_labels else None,
             metadata if "metadata" in request.parts and _has_some(metadata) else None,
         )
+
+
+def _reader(cells: list[str]) -> Any:
+    """Return what makes values of the cells of a column: numbers or truths if all of them are."""
+    for read in (_number_from_text, _truth_from_text):
+        if all(not isinstance(read(cell), str) for cell in cells) and any(cells):
+            return read
+    return lambda cell: cell or None
+
+
+def _number_from_text(text: str) -> Any:
+    """Return a number as people write it; other text, such as 007, stays text; none is None."""
+    if NUMBER.fullmatch(text):
+        return int(text) if _is_whole(text.removeprefix("-")) else float(text)
+    return text or None
+
+
+def _truth_from_text(text: str) -> Any:
+    return {"true": True, "false": False, "": None}.get(text.lower(), text)
 
 
 def _has_some(values: list[Any]) -> bool:

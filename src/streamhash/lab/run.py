@@ -158,11 +158,15 @@ class Plan:
         """Return the command that makes this cell's row again."""
         card = self.data.card
         where = str(Path(card.where or ".") / card.source)
-        data, labels, column, rows = self.data.request or Request(where)
+        data, labels, column, rows, columns = self.data.request or Request(where)
+        columns = columns.split()
         options = {
             "data": data,
             "labels": labels,
-            "label-column": column,
+            "label-column": column or columns.label,
+            "vector-column": columns.vector,
+            "feature-columns": ",".join(columns.features) or None,
+            "ignore-columns": ",".join(columns.ignore) or None,
             "rows": rows,
             "method": self.method,
             "bits": self.n_bits,

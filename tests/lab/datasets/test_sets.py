@@ -257,12 +257,12 @@ def test_a_float32_npy_stays_on_disk(tmp_path):
 
 def test_a_file_without_labels_is_no_data_set(tmp_path):
     np.save(tmp_path / "X.npy", np.eye(4))
-    with pytest.raises(InputError, match=r"X\.npy has no labels; pass labels= .* or column="):
+    with pytest.raises(InputError, match=r"X\.npy has no labels; pass labels=FILE .* or column="):
         data.load_data(tmp_path / "X.npy")
 
 
 def test_labels_are_not_for_named_sets():
-    with pytest.raises(InputError, match=r"labels and column are for files, and 'digits'"):
+    with pytest.raises(InputError, match=r"labels and columns are for files, and 'digits'"):
         data.load_data("digits", column="y")
 
 

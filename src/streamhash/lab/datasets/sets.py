@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamhash.errors import FileError, InputError, MissingDataError
-from streamhash.files import open_table, read_table
+from streamhash.files import Columns, open_table, read_table
 from streamhash.lab.datasets.cache import load_stored, store
 from streamhash.lab.datasets.cards import CARDS, Card, cache_folder, find_files, missing
 from streamhash.lab.datasets.download import download_unknown
@@ -60,6 +60,7 @@ class Request(NamedTuple):
     labels: str | None = None  # the file of labels
     column: str | int | None = None  # the column of labels
     rows: int | None = None
+    columns: Columns = Columns()
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +73,9 @@ class DataSet:
     X : (n, d) float32; of a large set a read-only memory map
     y : (n,) labels, or (n, C) matrix of 0 and 1
     card : where the data come from
-    request : what ``load_data`` was asked for (``name``, ``labels``, ``column``, ``rows``); None if
-        the arrays came from elsewhere. A set with a request travels to another process as the
-        request alone, and is loaded there.
+    request : what ``load_data`` was asked for (``name``, ``labels``, ``column``, ``rows``,
+        ``columns``); None if the arrays came from elsewhere. A set with a request travels to
+        another process as the request alone, and is loaded there.
     stream_labels : labels as a stream gives them, some of them wrong, shaped as y; None if they are
         those in y. They are learned from, and y is judged by.
     """
@@ -99,6 +100,7 @@ def load_data(
     labels: str | Path | None = None,
     column: str | int | None = None,
     rows: int | None = None,
+    columns: Columns = Columns(),  # noqa: B008  it cannot change
 ) -> DataSet:
     """Load a data set by name, or a person's own file with labels by path.
 
@@ -111,6 +113,7 @@ def load_data(
     fetch : True downloads a public set that is missing
     labels, column : where a file's labels are
     rows : only so many of the first rows of a set that is made up, as ``synthetic``; None = all
+    columns : the other columns of a file: ``Columns(features="x*")``, ``Columns(vector="emb")``
 
     >>> digits = load_data("digits")
     >>> digits.X.shape, digits.y.shape, digits.card.licence
@@ -122,11 +125,11 @@ def load_data(
             f"{str(name)!r} is not; leave it out, and take a part of X and y."
         )
     if name not in CARDS:
-        return _load_file(Path(name), labels, column)
+        return _load_file(Path(name), labels, column, columns)
     name = str(name)
-    if labels is not None or column is not None:
+    if labels is not None or column is not None or columns.named():
         raise InputError(
-            f"load_data: labels and column are for files, and {name!r} has its own labels; leave "
+            f"load_data: labels and columns are for files, and {name!r} has its own labels; leave "
             "them out."
         )
     X, y, card = _load_named(CARDS[name], fetch, rows)
@@ -137,8 +140,8 @@ def load_data(
 
 @lru_cache(maxsize=1)  # a worker meets one set many times
 def _load_again(request: Request) -> DataSet:
-    name, labels, column, rows = request
-    return load_data(name, labels=labels, column=column, rows=rows)
+    name, labels, column, rows, columns = request
+    return load_data(name, labels=labels, column=column, rows=rows, columns=columns)
 
 
 def fetch(name: str, *, mirrors: Sequence[str] | None = None, timeout: float = 30.0) -> Path:
@@ -296,17 +299,19 @@ def _stored_sizes(name: str, made_by: str) -> list[int]:
     return sorted(int(match[1]) for match in found if match)
 
 
-def _load_file(path: Path, labels: str | Path | None, column: str | int | None) -> DataSet:
+def _load_file(
+    path: Path, labels: str | Path | None, column: str | int | None, columns: Columns
+) -> DataSet:
     if not path.suffix and not path.exists():
         raise MissingDataError(
             f"load_data: {str(path)!r} is neither a data set ({', '.join(CARDS)}) nor a file; pass "
             "one of these names, or the path of a .npy, .npz, .parquet, .csv, .jsonl or .mat file."
         )
-    X, y = read_table(path, labels=labels, column=column)
+    X, y = read_table(path, labels=labels, column=column, columns=columns)
     if y is None:
         raise InputError(
-            f"load_data: {path} has no labels; pass labels= with a file of labels, or column= with "
-            "the name of the label column."
+            f"load_data: {path} has no labels; pass labels=FILE with a file of labels, or "
+            "column=NAME with the label column."
         )
     with np.errstate(over="ignore"):  # beyond float32: infinite, and the hasher's to judge
         X = X.astype(np.float32, copy=False)
@@ -315,7 +320,9 @@ def _load_file(path: Path, labels: str | Path | None, column: str | int | None) 
     n, width = X.shape
     card = Card(path.stem, n, width, classes, path.name, licence, note, where=where)
     labels = None if labels is None else str(Path(labels).absolute())
-    return DataSet(path.stem, X, y, card, Request(str(path.absolute()), labels, column))
+    return DataSet(
+        path.stem, X, y, card, Request(str(path.absolute()), labels, column, None, columns)
+    )
 
 
 @dataclass(frozen=True, eq=False)
