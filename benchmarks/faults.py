@@ -36,6 +36,7 @@ from streamhash.live import Collection, refresh
 from streamhash.live.arrow import Keys
 from streamhash.live.backends.memory import MemoryBackend
 from streamhash.live.journal import Journal
+from streamhash.live.judgements import Pairs
 from streamhash.live.learner import Learner, Lesson
 from streamhash.live.view import Moment
 from streamhash.search.directory import Directory
@@ -90,6 +91,7 @@ class Twin:
         self.learner = Learner(hasher(), random_state=0)
         self.learner.start()
         self.directory, self.rows = Directory(), dict[int, NDArray[np.float32]]()
+        self.judged: list[tuple[int, int, int, bool]] = []  # number, item, query, whether good
 
     def copy(self) -> "Twin":
         return copy.deepcopy(self)
@@ -107,6 +109,7 @@ class Twin:
             rows, gone = vectors(ids, task["versions"]), keys[keys >= 0]
             keys = directory.last_key + 1 + np.arange(len(ids))
             taught = learner.taught(moment, Lesson(keys, rows, labels), None, self.read, gone=gone)
+            taught = self.without_judged(gone, taught)
             self.rows.update(zip(keys.tolist(), rows, strict=True))
             directory.append(keys, ids, labels)
         elif task["do"] == "label":
@@ -115,19 +118,61 @@ class Twin:
             lesson = Lesson(keys, self.read(keys), task["labels"], are_stored=True)
             some = lesson.some(others) if learner.hasher.can_forget else lesson
             taught = learner.taught(moment, some, None, self.read, gone=keys[others])
+            taught = self.without_judged(keys[others], taught)
             directory.set_labels(keys, task["labels"])
         elif task["do"] == "delete":
-            taught = learner.let_go(moment, keys, self.read, forget=True)
+            taught = self.without_judged(keys, learner.let_go(moment, keys, self.read, forget=True))
             directory.delete(task["ids"])
+        elif task["do"] == "feedback":
+            queries, numbers = (
+                directory.find(task["queries"]),
+                learner.n_judged_ + np.arange(len(keys)),
+            )
+            columns = (numbers.tolist(), keys.tolist(), queries.tolist(), task["good"])
+            self.judged += zip(*columns, strict=True)
+            taught = learner.judged(len(keys), self.pairs, None)
         else:
             return
         if taught is not None:
             self.learner = taught
 
+    def there(self) -> list[tuple[int, int, int, bool]]:
+        """The judgements of items that are there."""
+        has = {*self.directory.keys.tolist()}
+        return [each for each in self.judged if each[1] in has and each[2] in has]
+
+    def pairs(self, first: int) -> Pairs:
+        """The judged pairs from a number on."""
+        found = [each for each in self.there() if each[0] >= first]
+        numbers, items, queries, good = (np.array([each[i] for each in found]) for i in range(4))
+        names = self.directory.listing.label_names_of
+        asked, found_rows = (self.read(keys).reshape(-1, WIDTH) for keys in (queries, items))
+        labels = [names(keys.astype(np.int64)) for keys in (queries, items)]
+        return Pairs(numbers, asked, found_rows, good.astype(bool), labels[0], labels[1])
+
+    def without_judged(self, keys: Keys, taught: Learner | None) -> Learner | None:
+        """Let what pairs have taught of items leave."""
+        there = self.there()
+        if not any(key in each[1:3] for each in there for key in keys.tolist()):
+            return taught
+        learned = [each for each in there if each[0] < self.learner.judged_to_]
+        paired = {key for each in learned for key in each[1:3]}
+        twin = taught or self.learner.copy()
+        twin.leave_pairs(self.read(np.array([k for k in keys.tolist() if k in paired])))
+        return twin
+
     def learn_all(self) -> None:
         """Learn and forget all that waits, as a refresh does first."""
         self.learner.forget_leaving()
         self.learner.learn_waiting(Moment.of(0, None, None, self.directory), self.read)
+        if self.learner.has_waiting_pairs:
+            self.learner.learn_pairs(self.pairs(self.learner.judged_to_), all_now=True)
+        self.refill()
+
+    def refill(self) -> None:
+        """Forget what leaves, and fill the memory up, as a refresh does that began by itself."""
+        self.learner.forget_leaving()
+        self.learner.refill(Moment.of(0, None, None, self.directory), self.read)
 
     def learned(self) -> bytes:
         return learned(self.learner, self.directory)
@@ -155,7 +200,8 @@ def tasks(collection: Collection, seed: int, eager: bool) -> Iterator[Task]:
     while True:
         there = collection.ids
         kind = choose.choices(
-            ["add", "label", "replace", "delete", "refresh"], [6, 3, 2, 2, 8 if eager else 1]
+            ["add", "label", "replace", "delete", "feedback", "refresh"],
+            [6, 3, 2, 2, 4, 8 if eager else 1],
         )[0]
         if kind == "add" or len(there) < 50:
             ids = [*range(top, top + choose.choice([1, 3, 20, 60]))]
@@ -171,6 +217,13 @@ def tasks(collection: Collection, seed: int, eager: bool) -> Iterator[Task]:
             yield {"do": "replace", "ids": ids, "versions": fresh, "labels": labels(ids)}
         elif kind == "delete":
             yield {"do": "delete", "ids": ids}
+        elif kind == "feedback":
+            queries = [choose.choice([other for other in there if other != i]) for i in ids]
+            good = [
+                (i % CLASSES == q % CLASSES) != (choose.random() < 0.1)
+                for i, q in zip(ids, queries, strict=True)
+            ]
+            yield {"do": "feedback", "ids": ids, "queries": queries, "good": good}
         else:
             # So that there is something to refresh to.
             yield {"do": "label", "ids": ids, "labels": [choose.randrange(CLASSES) for _ in ids]}
@@ -195,13 +248,16 @@ def work(path: str, seed: int, eager: bool) -> None:
             collection.label(task["ids"], task["labels"])
         elif task["do"] == "delete":
             collection.delete(task["ids"])
+        elif task["do"] == "feedback":
+            collection.feedback(query_id=task["queries"], id=task["ids"], good=task["good"])
         elif task["do"] == "revert":
             collection.revert(task["model"], progress=lambda done, n: say(encoded=done, of=n))
         else:
             with contextlib.suppress(InputError):  # nothing was learned yet
                 collection.refresh(progress=lambda done, n: say(encoded=done, of=n))
         learner = collection._learner
-        say(done=True, waiting=learner.n_waiting + learner.n_leaving)
+        waiting = learner.n_waiting + learner.n_leaving + learner.has_waiting_pairs
+        say(done=True, waiting=waiting, model=collection.model_number)
 
 
 # ------------------------------------------------------------------------------- the parent
@@ -261,7 +317,8 @@ class Trial:
         self.server = server
         self.path, self.random, self.seed = str(path), random.Random(seed), seed
         self.there: dict[int, Stored] = {}
-        self.twin = Twin()
+        self.twin, self.model = Twin(), 0
+        self.twins = [self.twin]
         self.openings: list[float] = []
         self.seen: Counter[str] = Counter()
         self.n_done = 0
@@ -309,14 +366,12 @@ class Trial:
     def _replay(self, lines: list[Task]) -> None:
         """Follow the changes in memory, and compare with what is stored."""
         task: Task | None = None
+        self.twins = [self.twin]
         for said in lines:
             if "task" in said:
                 task = said["task"]
             elif "done" in said and task is not None:
-                self.twin.do(task)
-                self.there = after(task, self.there)
-                if said["waiting"] == 0 and task["do"] == "refresh":
-                    self.twin.learn_all()
+                self._do(task, said)
                 task, self.n_done = None, self.n_done + 1
         self.seen[self._phase(task)] += 1
         start = time.perf_counter()
@@ -325,6 +380,20 @@ class Trial:
         with collection:
             self._settle(collection, task)
             self._compare(collection)
+
+    def _do(self, task: Task, said: Task) -> None:
+        """Follow a change. A refresh by itself fills up the memory, unless it had begun before."""
+        for twin in self.twins:
+            twin.do(task)
+            if said["waiting"] == 0 and task["do"] == "refresh":
+                twin.learn_all()
+        self.there = after(task, self.there)
+        if said["model"] != self.model and task["do"] not in ("refresh", "revert"):
+            others = [twin.copy() for twin in self.twins]
+            for twin in others:
+                twin.refill()
+            self.twins += others
+        self.model = said["model"]
 
     def _phase(self, task: Task | None) -> str:
         """Tell where the child was killed, from what it has left."""
@@ -341,28 +410,28 @@ class Trial:
 
     def _settle(self, collection: Collection, task: Task | None) -> None:
         """Find out the fate of the change that was under way."""
-        learners = [self.twin.copy()]
+        learners = [twin.copy() for twin in self.twins]
         if task is not None:
             expected = after(task, self.there)
             if self._contents(collection) == self._listing(expected) and (
-                expected != self.there or task["do"] == "label"
+                expected != self.there or task["do"] in ("label", "feedback")
             ):
-                taught = self.twin.copy()
-                taught.do(task)
-                if expected == self.there:  # labels as before: only the learner can tell
-                    learners.append(taught)
-                else:
-                    learners = [taught]
+                taught = [twin.copy() for twin in self.twins]
+                for twin in taught:
+                    twin.do(task)
+                # Labels as before, or judgements: only the learner can tell.
+                learners = [*learners, *taught] if expected == self.there else taught
                 self.there = expected
         if task is not None:
             for learner in [*learners]:
-                waited = learner.copy()
+                waited, filled = learner.copy(), learner.copy()
                 waited.learn_all()
-                learners.append(waited)
+                filled.refill()
+                learners += [waited, filled]
         content = learned(collection._learner, collection._view.now.directory)
         fitting = [learner for learner in learners if learner.learned() == content]
         check(bool(fitting), f"the learner is none that learned what is there, after {task}")
-        self.twin = fitting[0]
+        self.twin, self.model = fitting[0], collection.model_number
 
     def _listing(self, there: dict[int, Stored]) -> list[tuple[int, int, int | None]]:
         return sorted((i, item.version, item.label) for i, item in there.items())
@@ -403,7 +472,8 @@ def learned(learner: Learner, directory: Directory) -> bytes:
     model: bytes = learner.hasher_.to_bytes() + learner.reservoir_.to_bytes()
     waiting = directory.listing.ids_of(learner.waiting_keys).tolist()
     leaving = learner.leaving_labels_, learner.leaving_rows_.tolist()
-    return model + json.dumps([waiting, leaving, learner.n_learned_]).encode()
+    judged = learner.n_judged_, learner.judged_to_, learner.leaving_pairs_.tolist()
+    return model + json.dumps([waiting, leaving, learner.n_learned_, judged]).encode()
 
 
 def check(holds: bool, otherwise: str) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from answer_tables import quality_table
 from calibration_tables import calibration_table, draw_calibration
 from fault_tables import cost_table, fault_table, kill_places, request_table
+from feedback_tables import draw_feedback, feedback_table
 from live_tables import alarm_table, draw_drift, drift_table, million_table, price_table
 from option_tables import with_options
 from order_tables import ablation_table, draw_sorted, noise_table, order_table, sorted_figure
@@ -269,6 +270,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "live-million": million_table,
     "live-alarms": alarm_table,
     "live-price": price_table,
+    "live-feedback": feedback_table,
     "sorted-stream": sorted_figure,
     "ablation": ablation_table,
     "answer-quality": quality_table,
@@ -314,6 +316,7 @@ def draw() -> None:
     save_png(draw_curves(wanted), folder / "mnist-defaults.png")
     save_png(draw_drift(), folder / "live-drift.png", dpi=110)
     save_png(draw_calibration(), folder / "calibration.png", dpi=110)
+    save_png(draw_feedback(), folder / "feedback.png", dpi=110)
     if (along_classes := draw_sorted()) is not None:
         save_png(along_classes, folder / "sorted-stream.png", dpi=110)
     for name in FIGURES:

@@ -93,18 +93,24 @@ def delete(ids):
     return Step("delete", lambda c: c.delete([*ids]), effect)
 
 
+def feedback(query_ids, ids, good):
+    return Step("feedback", lambda c: c.feedback(query_id=query_ids, id=ids, good=good))
+
+
 STEPS = [
     add([100]),
     add([101, 102, 103], labelled=False),
     label([101, 4], 2),
     add([5], 1),
     delete([8, 102]),
+    feedback([0, 1, 2], [3, 4, 6], [True, True, False]),
     add(range(110, 135)),
+    feedback([9] * 12, [*range(12, 24)], [i % 3 == 0 for i in range(12)]),
     Step("refresh", lambda c: c.refresh()),
     add([104], labelled=False),
     label([104], 0),
     add([140]),
-    delete([110]),
+    delete([110, 12]),
     add([5, 6], 2),
 ]
 

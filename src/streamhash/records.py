@@ -23,6 +23,15 @@ class Item(NamedTuple):
     code: Codes | None  # by the model that serves; None while there is none
 
 
+class Judgement(NamedTuple):
+    """Whether an item is a good answer to a query: to another item, or to a vector."""
+
+    id: Any
+    good: bool
+    query_id: Any  # None where the query is a vector
+    query: NDArray[Any] | None
+
+
 class SearchResult(tuple[NDArray[np.int32], NDArray[Any]]):
     """What a search found: the pair ``distances, ids``, and more by name.
 

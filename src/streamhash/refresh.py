@@ -20,7 +20,7 @@ from streamhash.base import (
     new_generator,
 )
 from streamhash.errors import InputError
-from streamhash.kernels.learning.information import code_information
+from streamhash.kernels.learning.information import code_information, plain_information_gradient
 from streamhash.labels import neighbours
 from streamhash.learned import Count, Part, Table
 from streamhash.parameters import SEED, Choice, Number, Whole
@@ -83,6 +83,18 @@ def information_gain(
     def information(model: OnlineHasher) -> float:
         asked = None if queries is None else model.transform(queries)
         return code_information(model.transform(sample), same, model.n_bits, queries=asked)
+
+    return information(new) - information(old)
+
+
+def pair_information_gain(
+    new: OnlineHasher, old: OnlineHasher, X1: Matrix, X2: Matrix, similar: NDArray[np.bool_]
+) -> float:
+    """Return the same of judged pairs: the information that their distances have of their kind."""
+
+    def information(model: OnlineHasher) -> float:
+        apart = np.bitwise_count(model.transform(X1) ^ model.transform(X2)).sum(axis=1)
+        return plain_information_gradient(apart, similar, model.n_bits, model.n_bits)[0]
 
     return information(new) - information(old)
 

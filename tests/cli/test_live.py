@@ -353,6 +353,79 @@ def test_labels_come_later(digits, fresh, tmp_path):
     )
 
 
+def said(*words):
+    """What a verb says that refuses."""
+    result = run("live", *words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    return result.stderr
+
+
+def test_feedback_is_stored_exported_and_read_again(digits, tmp_path):
+    path, again, file = tmp_path / "judged", tmp_path / "again", tmp_path / "judged.jsonl"
+    for each in (path, again):
+        live("create", each, "--bits", 16, "--set", "memory=100", "--set", "n_features=64")
+        live("add", each, digits / "some.npy")
+    assert live("feedback", path, "--id", 5, "--query-id", 7) == (
+        "1 answers judged; 1 in all, 0 of them learned.\n"
+    )
+    live("feedback", path, "--id", 6, "--query-id", 7, "--bad")
+    vector = np.load(digits / "some.npy")[0].tolist()
+    lines = [{"id": 8, "query": vector}, {"id": 9, "query": vector, "good": False}]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    assert live("feedback", path, "-", input=text).startswith("2 answers judged; 4 in all")
+    assert live("export", path, "--to", file, "--feedback") == f"4 judgements are in {file}.\n"
+    written = [json.loads(line) for line in file.read_text().splitlines()]
+    assert written[:2] == [
+        {"id": 5, "query_id": 7, "good": True},
+        {"id": 6, "query_id": 7, "good": False},
+    ]
+    assert [(each["id"], each["good"], each["query"] == vector) for each in written[2:]] == [
+        (8, True, True),
+        (9, False, True),
+    ]
+    live("feedback", again, file)
+    with Collection.open(path) as one, Collection.open(again, read_only=True) as other:
+        for first, second in zip(one.judgements(), other.judgements(), strict=True):
+            assert first[:3] == second[:3]
+            assert np.array_equal(first.query, second.query)
+    assert "judged answers" in live("status", path)
+    assert json.loads(live("status", path, "--json"))["feedback"] == {
+        "stored": 4,
+        "good": 2,
+        "learned": 0,
+        "waiting": 4,
+    }
+    for words, message in (
+        ([], "feedback: pass a FILE of judgements, or --id ITEM --query-id ITEM."),
+        (["--id", 5], "feedback: pass a FILE of judgements, or --id ITEM --query-id ITEM."),
+        ([file, "--bad"], "feedback: --bad is for one judgement; a file says it in each line."),
+    ):
+        refused(run("live", "feedback", path, *words), message)
+    file.write_text('{"id": 5, "query_id": 7}\n{"id": 99999, "query_id": 7}\n')
+    assert "id 99999 is not in this collection" in said("feedback", path, file)
+    file.write_text('{"id": 5, "query_id": 7}\nnonsense\n')
+    assert "line 2 is no judgement" in said("feedback", path, file)
+    assert "stored': 4" in str(json.loads(live("status", path, "--json"))["feedback"])
+
+
+def test_metadata_change_alone(digits, fresh, tmp_path):
+    live("add", fresh, digits / "some.npy")
+    assert live("set-metadata", fresh, "--id", 3, "--metadata", '{"page": 1}') == (
+        "1 items have other metadata.\n"
+    )
+    file = tmp_path / "metadata.jsonl"
+    file.write_text('{"id": 4, "metadata": {"page": 2}}\n{"id": 5, "metadata": null}\n')
+    assert live("set-metadata", fresh, file) == "2 items have other metadata.\n"
+    with Collection.open(fresh, read_only=True) as items:
+        assert [item.metadata for item in items.get([3, 4, 5])] == [{"page": 1}, {"page": 2}, None]
+    file.write_text('{"id": 4, "metadata": {"page": 3}}\n{"id": 99999, "metadata": {}}\n')
+    assert "id 99999 is not in this collection" in said("set-metadata", fresh, file)
+    assert "is no JSON" in said("set-metadata", fresh, "--id", 3, "--metadata", "{")
+    assert "pass a FILE with ids" in said("set-metadata", fresh)
+    with Collection.open(fresh, read_only=True) as items:
+        assert items.get([4])[0].metadata == {"page": 2}
+
+
 def test_delete_takes_all_or_none(digits, fresh, tmp_path):
     live("add", fresh, digits / "some.jsonl")
     assert live("delete", fresh, 1, 2) == "2 items deleted; 598 are left.\n"

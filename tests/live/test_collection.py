@@ -345,7 +345,10 @@ def test_status_and_history(path):
         assert (status["items"], status["labelled"], status["classes"]) == (200, 199, 3)
         assert (status["bits"], status["features"], status["vectors"]) == (16, 8, "float32")
         none = {"waiting": 0, "leaving": 0, "clipped": 0, "left_out": 0}
-        assert status["learner"] == {"method": "SDOH", "learned": 199, **none}
+        method = {"method": "SDOH", "learns_pairs": True}
+        assert status["learner"] == {**method, "learned": 199, **none}
+        judged = {"stored": 0, "good": 0, "learned": 0, "waiting": 0}
+        assert status["feedback"] == judged
         assert status["serving"]["model"] == c.model_number == 2
         assert status["refresh"]["policy"] == "gain=5"
         assert status["refresh"]["interrupted"] is False

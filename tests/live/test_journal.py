@@ -96,6 +96,7 @@ def test_what_lance_remembers_is_bounded(tmp_path, monkeypatch):
             collection.add([start, start + 1], X, y)
             collection.delete([start])
             sizes.append(session.size_bytes())
+        collection.feedback(X[:1], [1])
         opened = [stored.dataset(name) for name in journal.NAMES]
         assert all(each.session().is_same_as(session) for each in opened)
         assert stored.another().dataset("items").session().is_same_as(session)

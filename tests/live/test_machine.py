@@ -8,7 +8,7 @@ import pytest
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from fuzzing import machine_settings
-from streamhash import SDOH
+from streamhash import OKH, SDOH
 from streamhash.live import Collection, journal
 from summing import Summing
 
@@ -48,6 +48,7 @@ class Machine(RuleBasedStateMachine):
         self.c = Collection.create(self.path, self.hasher(), refresh=12, labels=self.labels)
         self.reader = Collection.open(self.path, read_only=True)
         self.there = {}
+        self.judged = []
         self.n = 0
 
     def hasher(self):
@@ -73,6 +74,7 @@ class Machine(RuleBasedStateMachine):
         extra = [{"n": number} for number, _ in new.values()]
         taken = [i for i in ids if existing == "replace" or i not in self.there]
         assert self.c.add(ids, rows, labels, metadata=extra, existing=existing) == len(taken)
+        self.forget_judged(taken)
         for i in taken:
             self.there.pop(i, None)
             self.there[i] = new[i]
@@ -86,11 +88,40 @@ class Machine(RuleBasedStateMachine):
         for i, y in zip(ids, labels, strict=True):
             self.there[i] = (self.there[i][0], self.stored(y))
 
+    @precondition(lambda self: len(self.there) > 1 and self.c.hasher.learns_pairs)
+    @rule(data=st.data(), as_item=st.booleans())
+    def feedback(self, data, as_item):
+        ids = data.draw(st.lists(st.sampled_from([*self.there]), min_size=1, max_size=6))
+        good = data.draw(st.lists(st.booleans(), min_size=len(ids), max_size=len(ids)))
+        if as_item:
+            query = data.draw(st.sampled_from([*self.there]))
+            pairs = [(i, g) for i, g in zip(ids, good, strict=True) if i != query]
+            ids, good = [i for i, _ in pairs], [g for _, g in pairs]
+            assert self.c.feedback(query_id=query, id=ids, good=good) == len(ids)
+            self.judged += [(i, g, query, None) for i, g in pairs]
+        else:
+            self.n += 1
+            assert self.c.feedback(vector(self.n), ids, good) == len(ids)
+            self.judged += [(i, g, None, self.n) for i, g in zip(ids, good, strict=True)]
+
+    @precondition(lambda self: self.there)
+    @rule(data=st.data())
+    def set_metadata(self, data):
+        """Which stores items anew: what was judged of them stays."""
+        ids = data.draw(st.lists(st.sampled_from([*self.there]), min_size=1, unique=True))
+        self.c.set_metadata(ids, [{"n": self.there[i][0]} for i in ids])
+        for i in ids:
+            self.there[i] = self.there.pop(i)
+
+    def forget_judged(self, ids):
+        self.judged = [each for each in self.judged if not {each[0], each[2]} & {*ids}]
+
     @precondition(lambda self: self.there)
     @rule(data=st.data())
     def delete(self, data):
         ids = data.draw(st.lists(st.sampled_from([*self.there]), min_size=1, unique=True))
         self.c.delete(ids)
+        self.forget_judged(ids)
         for i in ids:
             del self.there[i]
 
@@ -130,6 +161,17 @@ class Machine(RuleBasedStateMachine):
             assert (ids[q, len(order) :] == -1).all()
 
     @invariant()
+    def same_judgements(self):
+        for c in (self.c, self.reader):
+            found = c.judgements()
+            assert [each[:3] for each in found] == [each[:3] for each in self.judged]
+            for each, (*_, number) in zip(found, self.judged, strict=True):
+                if number is not None:
+                    assert np.array_equal(each.query, vector(number))
+            feedback = c.status()["feedback"]
+            assert feedback["stored"] == len(found) == feedback["learned"] + feedback["waiting"]
+
+    @invariant()
     def same(self):
         for c in (self.c, self.reader):
             assert c.ids == [*self.there]
@@ -145,6 +187,13 @@ class Machine(RuleBasedStateMachine):
         status = self.c.status()
         assert status["labelled"] == len(labels)
         assert status["classes"] == len({each for y in labels for each in self.each(y)})
+
+
+class PairMachine(Machine):
+    """With a method that learns pairs as such."""
+
+    def hasher(self):
+        return OKH(8, batch_size=4, n_anchors=8, random_state=0)
 
 
 class ForgettingMachine(Machine):
@@ -205,6 +254,7 @@ def marked(machine):
 
 
 TestMachine = marked(Machine)
+TestPairMachine = marked(PairMachine)
 TestForgettingMachine = marked(ForgettingMachine)
 TestSeveralMachine = marked(SeveralMachine)
 TestForgettingSeveralMachine = marked(ForgettingSeveralMachine)

@@ -386,6 +386,76 @@ def test_probabilities_and_how_reliable_they_are(tab, service):
         expect(plots.nth(i).locator("tbody tr")).to_have_count(len(points))
 
 
+def test_thumbs_judge_answers_and_show_what_was_said(tab, service):
+    before = ask(f"{service}/api/status")["feedback"]["stored"]
+    tab.goto(f"{service}#search?id=497")
+    expect(neighbours(tab)).to_have_count(10)
+    first = neighbours(tab).first
+    good = first.get_by_role("button", name=re.compile("^A good answer: item"))
+    bad = first.get_by_role("button", name=re.compile("^Not a good answer: item"))
+    expect(good).to_have_attribute("aria-pressed", "false")
+    good.click()
+    expect(good).to_have_attribute("aria-pressed", "true")
+    expect(bad).to_have_attribute("aria-pressed", "false")
+    good.click()  # said already
+    bad.focus()  # by keyboard, the other way round
+    tab.keyboard.press("Enter")
+    expect(bad).to_have_attribute("aria-pressed", "true")
+    expect(good).to_have_attribute("aria-pressed", "false")
+    expect(tab.locator("#announcer")).to_contain_text("is not a good answer")
+    feedback = ask(f"{service}/api/status")["feedback"]
+    assert feedback["stored"] == before + 2
+    # What was said stays to be seen, of this query.
+    tab.get_by_label("Search with item 496, ").click()
+    expect(tab.locator(".query h2")).to_have_text("Item 496")
+    expect(tab.locator('.thumb-button[aria-pressed="true"]')).to_have_count(0)
+    tab.go_back()
+    expect(tab.locator(".query h2")).to_have_text("Item 497")
+    expect(tab.locator('.thumb-button[aria-pressed="true"]')).to_have_count(1)
+    # A vector is a query as well.
+    file = {"name": "one.npy", "mimeType": "application/octet-stream", "buffer": FILES["one.npy"]}
+    tab.set_input_files("input[type=file]", file)
+    expect(tab.locator(".query h2")).to_have_text("one.npy")
+    neighbours(tab).nth(1).get_by_role("button", name=re.compile("^A good")).click()
+    expect(tab.locator('.thumb-button[aria-pressed="true"]')).to_have_count(1)
+    assert ask(f"{service}/api/status")["feedback"]["stored"] == before + 3
+    tab.goto(f"{service}#live")
+    expect(tab.locator(".tile.learner")).to_contain_text("judged answers")
+
+
+def test_who_may_only_read_is_told_that_judging_needs_another_token(tab, tmp_path):
+    with Collection.create(tmp_path / "digits", SDOH(16, batch_size=50, random_state=0)) as items:
+        ids, rows, labels, metadata = digits(0, 60)
+        items.add(ids, rows, labels, metadata=metadata)
+        items.refresh()
+    tokens = {"STREAMHASH_READ_TOKEN": READ, "STREAMHASH_WRITE_TOKEN": WRITE}
+    with serving(tmp_path / "digits", **tokens) as address:
+        tab.expected += ["401", "403"]
+        tab.goto(f"{address}#search?id=5")
+        tab.get_by_label("Token").fill(READ)
+        tab.keyboard.press("Enter")
+        thumb = tab.get_by_role("button", name=re.compile("^A good answer")).first
+        thumb.click()
+        expect(tab.locator(".thumbs-problem").first).to_contain_text("needs one that may write")
+        expect(thumb).to_have_attribute("aria-pressed", "false")
+
+
+def test_neighbours_can_be_asked_to_be_likely(tab, service):
+    tab.goto(f"{service}#search?id=497")
+    expect(neighbours(tab)).to_have_count(10)
+    tab.get_by_label("At least as likely").select_option("90")
+    expect(tab.locator(".results")).to_contain_text("at least 90")
+    body = {"ids": [497], "k": 10, "min_probability": 0.9}
+    expect(neighbours(tab)).to_have_count(len(ask(f"{service}/api/search", body)["results"][0]))
+    assert "least=90" in tab.url
+    tab.reload()  # the address holds it
+    expect(tab.get_by_label("At least as likely")).to_have_value("90")
+    expect(tab.locator(".results")).to_contain_text("at least 90")
+    tab.get_by_label("At least as likely").select_option("")
+    expect(neighbours(tab)).to_have_count(10)
+    assert "least" not in tab.url
+
+
 def test_items_with_titles_and_several_labels_are_read(tab, tmp_path):
     labels = [["odd" if each % 2 else "even", "large" if each > 4 else "small"] for each in y]
     tab.expected.append("ERR_CONNECTION_REFUSED")

@@ -15,7 +15,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from data import need_data
-from streamhash import Client, ServiceError
+from streamhash import Client, InputError, ServiceError
 from streamhash.live import Collection
 
 pytestmark = pytest.mark.slow
@@ -125,6 +125,36 @@ def test_the_client_has_the_verbs_of_a_collection(own):
         assert not np.array_equal(before[0], client.search(QUERIES, 3)[0])
     with Collection.open(own.path, read_only=True) as items:
         assert len(items) == n + 2 + 1 + 2 - 2 + 200
+
+
+def test_the_client_judges_answers_and_changes_metadata(own):
+    with Client(own.url) as client:
+        before = client.status()["feedback"]["stored"]
+        assert client.feedback(X[950], 1) == 1
+        assert client.feedback(X[950:952], [2, 3], [True, False]) == 2
+        assert client.feedback(X[950].tolist(), [4, 5], good=np.array([False, True])) == 2
+        assert client.feedback(query_id=6, id=[7, 8], good=False) == 2
+        assert client.feedback(query_id=np.array([9, 10]), id=np.array([11, 12])) == 2
+        assert client.status()["feedback"]["stored"] == before + 9
+        with pytest.raises(ServiceError, match="id 99999 is not in") as missing:
+            client.feedback(X[950], [1, 99999])
+        assert missing.value.status == 404
+        with pytest.raises(InputError, match=r"Client\.feedback: pass either query"):
+            client.feedback(id=1)
+        client.set_metadata([7, 8], [{"seen": True}, None])
+        assert [item.metadata for item in client.get([7, 8])] == [{"seen": True}, None]
+        with pytest.raises(ServiceError, match="99999"):
+            client.set_metadata([99999], [None])
+        assert client.status()["feedback"]["stored"] == before + 9
+    with Collection.open(own.path, read_only=True) as items:
+        judged = items.judgements()[-9:]
+        assert [(each.id, each.good, each.query_id) for each in judged[-4:]] == [
+            (7, False, 6),
+            (8, False, 6),
+            (11, True, 9),
+            (12, True, 10),
+        ]
+        assert np.array_equal(judged[0].query, X[950])
 
 
 def test_ids_may_be_strings_with_anything_in_them(start_service, make_digits):

@@ -33,6 +33,11 @@ def status_lines(facts: Facts) -> Iterator[tuple[str, str, str]]:
     waiting = f"; {learner['waiting']:,} wait for a full batch" if learner["waiting"] else ""
     leaving = f"; {learner['leaving']:,} are to be forgotten" if learner["leaving"] else ""
     yield "Models", "learner", learned + waiting + leaving
+    judged = facts["feedback"]
+    if judged["stored"]:
+        waits = f"; {judged['waiting']:,} wait" if judged["waiting"] else ""
+        told = f"{judged['stored']:,}, {judged['good']:,} of them good"
+        yield "", "judged answers", f"{told}; {judged['learned']:,} learned{waits}"
     if learner["clipped"] or learner["left_out"]:
         left = f"; {learner['left_out']:,} items were not learned" if learner["left_out"] else ""
         yield "", "extreme", f"{learner['clipped']:,} values were replaced before learning{left}"

@@ -208,6 +208,92 @@ def label(
 
 
 @app.command()
+def feedback(
+    collection: Address,
+    file: Annotated[
+        str | None, Argument(metavar="[FILE]", help="Judgements: JSON lines, or - for them.")
+    ] = None,
+    item: Item = None,
+    query_id: Annotated[
+        str | None, Option("--query-id", metavar="ITEM", help="Id of the item that asked.")
+    ] = None,
+    bad: Annotated[bool, Option("--bad", help="It is no good answer.")] = False,
+    batch: Batch = BATCH_SIZE,
+) -> None:
+    """Judge answers, and learn from that.
+
+    A line is {"id": 5, "query_id": 7, "good": true}, or has "query", a vector. A file is checked as
+    a whole before anything is stored. An error is put right by the opposite judgement.
+    """
+    from io import TextIOWrapper
+
+    from streamhash.live import feedback_from
+
+    if (file is None) != (item is not None) or (item is None) != (query_id is None):
+        raise InputError("feedback: pass a FILE of judgements, or --id ITEM --query-id ITEM.")
+    if file is not None and bad:
+        raise InputError("feedback: --bad is for one judgement; a file says it in each line.")
+    with _open(collection) as items, console.showing_progress("judging") as progress:
+        if item is not None:
+            asked = _ids(items, [str(query_id)])
+            n = items.feedback(query_id=asked, id=_ids(items, [item]), good=not bad)
+        else:
+            standard = TextIOWrapper(sys.stdin.buffer, "utf-8-sig", newline="")
+            source: Any = standard if file == STANDARD_INPUT else str(file)
+            n = feedback_from(items, source, batch_size=batch, progress=progress)
+        facts = items.status()["feedback"]
+    typer.echo(
+        f"{n:,} answers judged; {facts['stored']:,} in all, {facts['learned']:,} of them learned."
+    )
+
+
+@app.command("set-metadata")
+def set_metadata(
+    collection: Address,
+    file: Annotated[
+        str | None, Argument(metavar="[FILE]", help="Ids and metadata: a file as for add, or -.")
+    ] = None,
+    item: Item = None,
+    metadata: Annotated[
+        str | None, Option(metavar="JSON", help='Its metadata: {"price": 9}; null for none.')
+    ] = None,
+    format: Format = None,
+    id_column: IdColumn = None,
+    metadata_columns: Annotated[
+        str | None, Option(metavar="NAMES", help="Columns of metadata, with commas.")
+    ] = None,
+    batch: Batch = BATCH_SIZE,
+) -> None:
+    """Give items other metadata; vectors and labels stay, and nothing is learned.
+
+    A file is checked as a whole before anything is stored.
+    """
+    import json
+
+    from streamhash.live import metadata_from
+
+    if (file is None) != (item is not None) or (item is None) != (metadata is None):
+        raise InputError(
+            "set-metadata: pass a FILE with ids and metadata, or --id ITEM --metadata JSON."
+        )
+    with _open(collection) as items, console.showing_progress("storing") as progress:
+        if item is not None:
+            try:
+                value = json.loads(str(metadata))
+            except (ValueError, RecursionError) as error:
+                raise InputError(
+                    f"set-metadata: --metadata {metadata} is no JSON ({error}); pass "
+                    "'{\"price\": 9}', say."
+                ) from error
+            items.set_metadata(_ids(items, [item]), [value])
+            n = 1
+        else:
+            reading = _reading(str(file), format, id_column, None, None, metadata_columns)
+            n = metadata_from(items, **reading, batch_size=batch, progress=progress)
+    typer.echo(f"{n:,} items have other metadata.")
+
+
+@app.command()
 def delete(
     collection: Address,
     ids: Annotated[
@@ -596,6 +682,9 @@ def export(
         bool, Option("--vectors", help="Write the vectors as well (not to .faiss).")
     ] = False,
     where: Where = None,
+    feedback: Annotated[
+        bool, Option("--feedback", help="Write judged answers, as JSON lines, not items.")
+    ] = False,
 ) -> None:
     """Write all items to a file for other programs.
 
@@ -604,6 +693,11 @@ def export(
     from streamhash.live.export import NAMES
 
     with _open(collection, read_only=True) as items:
+        if feedback:
+            if vectors or where is not None:
+                raise InputError("export: --feedback goes without --vectors and --where.")
+            typer.echo(f"{items.export_feedback(to):,} judgements are in {to}.")
+            return
         n = items.export(to, vectors=vectors, where=where)
         is_named = Path(to).suffix.lower() == ".faiss" and items.id_kind == "strings"
     beside = f" Their ids are in {to}{NAMES}." if is_named else ""

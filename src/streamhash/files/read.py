@@ -214,6 +214,7 @@ def read_items(
     labels: Path | None = None,
     id_kind: str | None = None,
     with_vectors: bool = True,
+    with_metadata: bool = True,
     label_separator: str | None = None,
     size: int = ITEMS_AT_ONCE,
 ) -> Iterator[Piece]:
@@ -241,7 +242,8 @@ def read_items(
     columns : names of other columns
     labels : a file of labels of its own, where the source says how many rows it has
     id_kind : "whole numbers" or "strings", what ids in CSV become; as they look if None
-    with_vectors : False for ids and labels alone
+    with_vectors : False for ids, labels and metadata alone
+    with_metadata : False, besides, for ids and labels alone
     label_separator : what stands between several labels of a row, where they are one text
 
     >>> import io
@@ -261,7 +263,7 @@ def read_items(
         format=format,
         columns=columns,
         place="read_items",
-        parts=PARTS if with_vectors else ("id", "label"),
+        parts=PARTS if with_vectors else ("id", "label", *["metadata"][:with_metadata]),
         find_labels=labels is None,
         id_kind=id_kind,
     ) as table:

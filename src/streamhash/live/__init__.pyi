@@ -7,13 +7,16 @@ from .collection import (
     Collection as Collection,
     History as History,
     Item as Item,
+    Judgement as Judgement,
     SearchResult as SearchResult,
     check_vectors as check_vectors,
 )
 from .load import (
     Loaded as Loaded,
     add_from as add_from,
+    feedback_from as feedback_from,
     label_from as label_from,
+    metadata_from as metadata_from,
 )
 from .search import SearchOptions as SearchOptions
 from .verify import (

@@ -1,5 +1,6 @@
 """A durable collection: learns from labelled items as they come, and is searched all the while."""
 
+import json
 import os
 import threading
 import time
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from streamhash.base import NotStartedError, OnlineHasher
+from streamhash.base import NotStartedError, OnlineHasher, check_similar
 from streamhash.codes import Codes
 from streamhash.errors import (
     ConflictError,
@@ -34,6 +35,14 @@ from streamhash.live.calibration import NEIGHBOURS, tally
 from streamhash.live.fields import Fields
 from streamhash.live.filters import Filter
 from streamhash.live.journal import TRIES, Journal, Model
+from streamhash.live.judgements import (
+    NO_KEY,
+    Judgements,
+    Pairs,
+    are_there,
+    read_pairs,
+    renaming,
+)
 from streamhash.live.learner import LOOKED_AT, Learner, Lesson, Progress, is_fitted
 from streamhash.live.locks import ReaderLease
 from streamhash.live.mapped import MappedArrays
@@ -46,6 +55,7 @@ from streamhash.parameters import Choice, Whole, check_parameters
 from streamhash.records import (
     History as History,
     Item as Item,
+    Judgement as Judgement,
     Prediction as Prediction,
     SearchResult as SearchResult,
 )
@@ -55,6 +65,7 @@ from streamhash.search.ids import LARGEST_ID, check_ids, check_once, kind
 from streamhash.search.index import check_k
 from streamhash.sparse import check_sparse
 from streamhash.storable import check_metadata, check_new_ids
+from streamhash.storage import whole_file
 
 RETRIES = 5  # of a search whose model was replaced, and its codes dropped, before it was through
 MOST_CLASSES = 10_000  # different labels, where items have several: columns of what is learned
@@ -401,10 +412,12 @@ class Collection:
             codes = None if model is None else model.transform(new.rows)
             lesson = Lesson(journal.next_keys(len(new.ids)), new.rows, new.labels)
             learner = self._taught(lesson, codes, gone=replaced)
+            learner, judged = self._without_judged(replaced, learner)
             with journal.storing(self._learner, learner, items=1):
                 keys = journal.append_items(new.ids, new.rows, new.labels, new.metadata, codes)
                 view.append(keys, new.ids, new.labels, codes, replaced, new.metadata)
             journal.delete_replaced(replaced)
+            journal.delete_feedback(judged)
         self._refresher.run_if_due()
         self._tidy()
         return len(new.ids)
@@ -495,6 +508,7 @@ class Collection:
                 # What it has learned with the same label is not to be learned twice.
                 lesson, codes = lesson.some(others), None if codes is None else codes[others]
             learner = self._taught(lesson, codes, gone=keys[others])
+            learner, _ = self._without_judged(keys[others], learner, queries=False)
             with journal.storing(self._learner, learner, labels=1):
                 journal.append_labels(keys, labels)
                 view.label(keys, labels)
@@ -515,6 +529,7 @@ class Collection:
             batch = journal.items(keys, codes=view.now.number)
             labels = view.now.directory.listing.label_names_of(keys)
             learner = self._learner.renamed(keys, journal.next_keys(len(keys)))
+            learner = self._renamed_judged(keys, journal.next_keys(len(keys)), learner)
             with journal.storing(self._learner, learner, items=1):
                 new = journal.append_items(names, batch.vectors, labels, texts, batch.codes)
                 view.append(new, names, labels, batch.codes, keys, texts)
@@ -550,22 +565,198 @@ class Collection:
             learner = self._learner.let_go(
                 self._view.now, keys, self._journal.vectors, forget=self.forget_deleted
             )
+            learner, judged = self._without_judged(keys, learner)
             with self._journal.storing(self._learner, learner, items=1):
                 self._journal.delete_items(keys)
                 self._view.delete(keys, names.tolist())
+            self._journal.delete_feedback(judged)
         self._tidy()
+
+    # --------------------------------------------------------------------------------- feedback
+
+    def feedback(
+        self, query: Any = None, id: Any = None, good: Any = True, *, query_id: Any = None
+    ) -> int:
+        """Store judged answers, and learn from them; return how many.
+
+        Judgements are learned when there are as many as a stage of the method has pairs of rows, or
+        before the next ``refresh`` by hand; see ``status()["feedback"]``. One that was given in
+        error is put right by the opposite one. What was judged of an item is forgotten with it.
+
+        Parameters
+        ----------
+        query : array (d,) or (n, d)
+            What was asked: one vector for all judgements, or one each.
+        id : an id, or several
+            The items that were judged as answers.
+        good : bool, or several
+            Whether they are good answers.
+        query_id : an id, or several
+            The query, in place of ``query``, if it is an item itself.
+        """
+        place, journal = "Collection.feedback", self._journal
+        with journal.changing("feedback"):
+            self._check_learns_pairs(place)
+            keys, query_keys, rows, said = self._checked_feedback(query, query_id, id, good, place)
+            n = len(keys)
+            if n == 0:
+                return 0
+            learner, moment = self._learner, self._view.now
+            if rows is not None:
+                vectors = rows.astype(np.float32, copy=False)
+                learner.hasher_.refuse_extremes(vectors, place, range(len(rows)))
+            queries = [None] * n if rows is None else [row.tobytes() for row in rows]
+            numbers = learner.n_judged_ + np.arange(n)
+            journal.append_feedback(
+                Judgements(numbers, keys, query_keys, said, queries * (n // len(queries))).columns()
+            )
+            twin = learner.judged(n, lambda first: self._pairs(first, n), moment.model)
+            with journal.storing(learner, twin):
+                pass
+        self._refresher.run_if_due()
+        self._tidy()
+        return n
+
+    def check_feedback(
+        self, query: Any = None, id: Any = None, good: Any = True, *, query_id: Any = None
+    ) -> None:
+        """Refuse what ``feedback`` would refuse, and store nothing: before storing a whole file."""
+        with self._journal.changing("feedback"):
+            self._check_learns_pairs("Collection.feedback")
+            self._checked_feedback(query, query_id, id, good, "Collection.feedback")
+
+    def _check_learns_pairs(self, place: str) -> None:
+        hasher = self._learner.hasher
+        if not hasher.learns_pairs:
+            learners = (each.__name__ for each in METHODS.values() if each.learns_pairs)
+            raise InputError(
+                f"{place}: {type(hasher).__name__} does not learn from judged answers; make the "
+                f"collection with a method that does ({', '.join(learners)}), or change to one by "
+                "relearn."
+            )
+
+    def _checked_feedback(
+        self, query: Any, query_id: Any, id: Any, good: Any, place: str
+    ) -> tuple[Keys, Keys, NDArray[Any] | None, NDArray[np.bool_]]:
+        """Return keys of items and of queries, the queries' vectors if they are no items."""
+        if (query is None) == (query_id is None):
+            raise InputError(f"{place}: pass either query, a vector, or query_id, of an item.")
+        keys = self._keys_of(id, place)
+        n = len(keys)
+        said = good if isinstance(good, list | tuple | np.ndarray) else [good] * n
+        flags = check_similar(said, n, n, f"{place}: good")
+        rows, query_keys = None, np.full(n, NO_KEY)
+        if query is None:
+            query_keys = self._keys_of(query_id, place)
+            if len(query_keys) == 1:
+                query_keys = np.repeat(query_keys, n)
+        else:
+            rows = np.asarray(query) if isinstance(query, list) else query
+            rows = rows.reshape(1, -1) if getattr(rows, "ndim", 2) == 1 else rows
+            rows = check_vectors(rows, self.n_features, self.vector_type, place=f"{place}: query")
+        n_queries = len(query_keys) if rows is None else len(rows)
+        if n_queries not in (1, n):
+            raise InputError(
+                f"{place}: {n_queries} queries and {n} judged ids came; pass one query, or as many."
+            )
+        if (keys == query_keys).any():
+            raise InputError(f"{place}: an item was judged as an answer to itself; leave that out.")
+        return keys, query_keys, rows, flags
+
+    def _keys_of(self, ids: Any, place: str) -> Keys:
+        """Return the keys of items that are there, each as often as it comes; one id may come."""
+        if isinstance(ids, str | int | np.integer):
+            ids = [ids]
+        if ids is None:
+            raise InputError(f"{place}: id did not come; pass those of the judged items.")
+        names = check_ids(ids, place=place)
+        keys = self._view.now.directory.find(names)
+        return self._refuse_absent(keys, names, place)
+
+    def _pairs(self, first: int, n_more: int = 0) -> Pairs:
+        """Return the judged pairs from a number on; ``n_more`` are stored and do not count yet."""
+        last = self._learner.n_judged_ + n_more
+        return read_pairs(self._journal, self._view.now, first, last)
+
+    def _judged(self, *, vectors: bool = False) -> Judgements:
+        """Return all judgements of items that are there."""
+        found = self._journal.read_feedback(self._learner.n_judged_, vectors=vectors)
+        return found.some(are_there(found, self._view.now))
+
+    def _without_judged(
+        self, keys: Keys, learner: Learner | None, *, queries: bool = True
+    ) -> tuple[Learner | None, Keys]:
+        """Let what pairs have taught of items leave; return the learner, and the pairs' numbers.
+
+        Unless ``queries`` stay, those go too that were asked for these items alone.
+        """
+        old = self._learner
+        judged = self._judged() if old.n_judged_ and len(keys) else None
+        if judged is None or not judged.about(keys).any():
+            return learner, keys[:0]
+        numbers = judged.numbers[judged.about(keys)]
+        if not self.forget_deleted:
+            return learner, numbers
+        learned = judged.some(judged.numbers < old.judged_to_)
+        paired = np.append(learned.keys, learned.query_keys)
+        rows = [self._journal.vectors(keys[np.isin(keys, paired)])]
+        if queries:
+            judged = self._judged(vectors=True)
+            others = {*judged.some(~judged.about(keys)).queries}
+            gone = judged.some(judged.about(keys) & (judged.query_keys < 0))
+            alone = [i for i, each in enumerate(gone.queries) if each not in others]
+            rows.append(
+                gone.some(np.array(alone, np.int64)).vectors(self.vector_type, len(rows[0].T))
+            )
+        twin = learner or old.copy()
+        twin.leave_pairs(np.concatenate(rows).astype(np.float32))
+        return twin, numbers
+
+    def _renamed_judged(self, keys: Keys, new: Keys, learner: Learner | None) -> Learner | None:
+        """Let judgements follow items that get other keys."""
+        old = self._learner
+        if not old.n_judged_ or not self._judged().about(keys).any():
+            return learner
+        twin = learner or old.copy()
+        self._journal.append_feedback(renaming(twin.n_judged_, keys, new))
+        twin.n_judged_ += len(keys)
+        return twin
+
+    def judgements(self) -> list[Judgement]:
+        """Return the judged answers of items that are there, in the order in which they came."""
+
+        def read() -> list[Judgement]:
+            found = self._judged(vectors=True)
+            listing, width = self._view.now.listing, self.n_features or 0
+            ids = listing.ids_of(found.keys).tolist()
+            is_item = found.query_keys >= 0
+            asked = iter(listing.ids_of(found.query_keys[is_item]).tolist())
+            vectors = found.vectors(self.vector_type, width)
+            return [
+                Judgement(ids[i], good, next(asked), None)
+                if is_item[i]
+                else Judgement(ids[i], good, None, vectors[i])
+                for i, good in enumerate(found.good.tolist())
+            ]
+
+        return self._read(read)
+
+    # ------------------------------------------------------------------------------------ finding
 
     def _find(self, ids: Any, place: str) -> tuple[Keys, NDArray[Any]]:
         """Return the keys of items that are there, and their checked ids."""
         names = check_ids(ids, place=place)
         check_once(names, place=place)
         keys = self._view.now.directory.find(names)
+        return self._refuse_absent(keys, names, place), names
+
+    def _refuse_absent(self, keys: Keys, names: NDArray[Any], place: str) -> Keys:
         if (keys < 0).any():
             raise NotFoundError(
                 f"{place}: id {shown(names[keys < 0].tolist()[0])} is not in this collection; ask "
                 "`id in collection` first, or add it."
             )
-        return keys, names
+        return keys
 
     def _tidy(self) -> None:
         with self._journal.lock:  # a refresh cannot begin meanwhile
@@ -648,7 +839,7 @@ class Collection:
         if is_pending:
             self.refresh(executor=executor)  # that was interrupted
         with journal.changing("relearn"):
-            twin = learner.relearned(hasher, self._view.now, journal.vectors, progress)
+            twin = learner.relearned(hasher, self._view.now, journal.vectors, self._pairs, progress)
             with journal.storing(learner, twin):
                 pass
         return self.refresh(executor=executor, progress=progress)
@@ -1096,6 +1287,24 @@ class Collection:
 
         return export(self, path, vectors=vectors, where=where)
 
+    def export_feedback(self, path: str | PathLike[str]) -> int:
+        """Write the judged answers to a file of JSON lines; return how many.
+
+        A line has ``id``, ``good`` and either ``query_id`` or ``query``, a vector;
+        ``streamhash.live.feedback_from`` reads it.
+        """
+        judged = self.judgements()
+        with whole_file(Path(path)) as temporary, temporary.open("w", encoding="utf-8") as file:
+            for each in judged:
+                asked = (
+                    {"query_id": each.query_id}
+                    if each.query is None
+                    else {"query": each.query.tolist()}
+                )
+                line = {"id": each.id, **asked, "good": each.good}
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        return len(judged)
+
     def models(self) -> list[tuple[int, dict[str, Any]]]:
         """Return the number and the facts of every model that serves or has served."""
         return self._read(self._journal.models)
@@ -1136,12 +1345,14 @@ class Collection:
                 "version": journal.version("items"),
                 "learner": {
                     "method": type(learner.hasher).__name__,
-                    "learned": learner.n_learned_,
+                    "learns_pairs": bool(learner.hasher.learns_pairs),
+                    "learned": learner.n_learned_ - learner.n_pairs_,
                     "waiting": learner.n_waiting,
                     "leaving": learner.n_leaving,
                     "clipped": learner.n_clipped_,
                     "left_out": learner.n_left_out_,
                 },
+                "feedback": self._feedback_status(),
                 "serving": {
                     "model": moment.number,
                     "learned": None if last is None else last["learned"],
@@ -1162,6 +1373,17 @@ class Collection:
                     "flips": None if flips is None else np.round(flips, 4).tolist(),
                 },
             }
+
+    def _feedback_status(self) -> dict[str, int]:
+        """Return how many judged answers of items that are there are stored, learned or wait."""
+        judged, learner = self._judged(), self._learner
+        waiting = int((judged.numbers >= learner.judged_to_).sum())
+        return {
+            "stored": len(judged.good),
+            "good": int(judged.good.sum()),
+            "learned": len(judged.good) - waiting,
+            "waiting": waiting,
+        }
 
 
 # ------------------------------------------------------------------------------- what comes in

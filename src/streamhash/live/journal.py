@@ -1,4 +1,4 @@
-"""What a collection stores: six Lance datasets, and every point at which a process may die.
+"""What a collection stores: seven Lance datasets, and every point at which a process may die.
 
     items     key, id, vector, label, metadata, code_N: the codes of model N, which serves
     labels    key, label: labels that came after their item, the last one counts
@@ -6,6 +6,7 @@
     state     the heavy one, what was learned, one row; a row of ``learner`` names its version
     models    number, content: every model that serves or has served
     encoded   fragments of items that a running refresh has encoded so far
+    feedback  judged pairs, numbered (judgements.py); not there before the first
 
 Every change is one commit of ``items`` or of ``labels``: it is there whole or not at all. What a
 process that dies leaves behind, at whatever point, is this:
@@ -17,6 +18,8 @@ process that dies leaves behind, at whatever point, is this:
 - *What was learned*, which may be large, is written before the row that names it, and only when it
   has changed. A version that no row names, as its row never came, does not count. Older ones are
   deleted as soon as the change is there whose row names a newer one.
+- *Judged pairs* are written before the learner's state that knows their numbers, and count from
+  its commit on. Those with later numbers never came to that, and are deleted before others come.
 - *An item that replaces another* is stored first and the other deleted after, by a second commit.
   In between, of two rows with one id the greater key counts; the other is deleted at the next
   opening.
@@ -64,6 +67,7 @@ from streamhash.errors import (
 from streamhash.live import arrow
 from streamhash.live.addresses import Addresses
 from streamhash.live.arrow import CODE, Batch, Columns, Keys, import_lance, import_pyarrow
+from streamhash.live.judgements import Judgements, judgements_of
 from streamhash.live.locks import ReaderLease, WriterLock, leased, uninterrupted
 from streamhash.live.pages import VectorFiles
 from streamhash.live.store import WAY_BACK, Store, data_files
@@ -102,8 +106,9 @@ NOTE_SECONDS = 24 * 3600.0  # that a note of encoded codes is good for; Lance ke
 # The order in which to look for what is new, while another process writes. A label comes after its
 # item, so labels are looked at first, lest one be passed over whose item is not there yet; a model
 # comes before its codes, so models last. The learner's state is written before its change.
-NAMES = ("learner", "state", "labels", "items", "models", "encoded")
-OPTIONAL = ("items", "state")  # not there before the first item; not up to version 0.1
+NAMES = ("learner", "state", "labels", "items", "models", "encoded", "feedback")
+# Not there before the first item or judgement; not up to version 0.1.
+OPTIONAL = ("items", "state", "feedback")
 
 
 class Model(NamedTuple):
@@ -136,6 +141,7 @@ class Journal:
         self._is_stale = True
         self._held: WriterLock | None = None
         self._seen = (0, 0)  # the versions of items and labels that memory follows
+        self._feedback = 0  # that of feedback
         self._learner_behind = False  # the last state that is stored waits for a change
         self._state: int | None = None  # the version of the heavy state that counts
         self._untidy = False  # something that does not count is still stored
@@ -283,7 +289,10 @@ class Journal:
     @property
     def is_current(self) -> bool:
         """Whether nothing was stored since ``load``, by another process."""
-        return self._seen == self._latest
+        if self._seen != self._latest:
+            return False
+        # Elsewhere each look is a request: a reader there sees new feedback with the next change.
+        return self.folder is None or self._feedback == self.store.latest("feedback")
 
     def load(self) -> tuple[bytes, int | None, ReaderLease]:
         """Turn to the latest versions; return the learner that goes with them, and its state.
@@ -313,7 +322,7 @@ class Journal:
         raise AssertionError("the last try returns or raises")
 
     def _load(self) -> tuple[bytes, int | None]:
-        self._seen = self._versions
+        self._seen, self._feedback = self._versions, self.version("feedback")
         row, is_last = self._read_learner()
         self._use(json.loads(row["settings"]))
         self._learner_behind = not is_last
@@ -675,6 +684,42 @@ class Journal:
         columns = {"key": kept["key"], "label": kept["label"]}
         self._overwrite("labels", columns, fold=str(self.fold + 1))
 
+    # --------------------------------------------------------------------------------- feedback
+
+    def append_feedback(self, columns: dict[str, Any]) -> None:
+        """Store judged pairs; they count when a learner is stored that knows their numbers."""
+        first = int(columns["number"][0])
+        with uninterrupted():
+            self._delete_feedback(f"number >= {first}")  # of a call that was interrupted
+            self._append("feedback", columns)
+
+    def read_feedback(self, last: int, *, first: int = 0, vectors: bool = False) -> Judgements:
+        """Read the judged pairs from one number on, up to another, by the keys of today.
+
+        Without ``vectors``, their queries are left out.
+        """
+        columns = ["number", "key", "query_key", "good", *["query"][:vectors]]
+        if last == 0:
+            return judgements_of(_table("feedback", {}), last=0)
+        # A later row may say that items have other keys.
+        table = self.store.read(
+            "feedback", columns=columns, filter=f"number >= {first} OR good IS NULL"
+        )
+        with self.store.reading("feedback"):
+            return judgements_of(table, last=last)
+
+    def delete_feedback(self, numbers: Keys) -> None:
+        """Delete judged pairs that do not count any more."""
+        if len(numbers):
+            with self._or_later():
+                self._delete_feedback(f"number IN ({', '.join(map(str, numbers.tolist()))})")
+
+    def _delete_feedback(self, which: str) -> None:
+        if self.store.find("feedback") is not None:
+            table = self.store.read("feedback", columns=[], filter=which, with_row_address=True)
+            if len(table):
+                self.store.delete("feedback", table["_rowaddr"].to_numpy().astype(np.int64))
+
     # ----------------------------------------------------------------------- learner and models
 
     def _store_learner(self, learner: "Learner", versions: tuple[int, int]) -> None:
@@ -900,6 +945,7 @@ class Journal:
                 # Joining fragments undoes what an interrupted refresh has encoded of them.
                 self.join_fragments("items", 16 * TIDY_AFTER if pending else None)
                 self.join_fragments("models")
+                self.join_fragments("feedback")
                 keys = live()
                 if self.dataset("labels").count_rows() > 2 * len(keys) + TIDY_AFTER:
                     self._fold_labels(keys)
@@ -1058,6 +1104,13 @@ def _table(name: str, columns: dict[str, Any]) -> "pa.Table":
         "state": {"content": content},
         "models": {"number": number, "content": content, "facts": text},
         "encoded": {"model": number, "fragment": number, "result": text},
+        "feedback": {
+            "number": number,
+            "key": number,
+            "query_key": number,
+            "good": pa.bool_(),
+            "query": content,
+        },
     }
     schema = pa.schema(schemas[name])
     return pa.table(columns, schema) if columns else schema.empty_table()

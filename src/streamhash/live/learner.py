@@ -34,8 +34,9 @@ from streamhash.learned import (
 )
 from streamhash.live.arrow import Keys
 from streamhash.live.calibration import COMING, Calibration, Judged, judge
+from streamhash.live.judgements import Pairs
 from streamhash.parameters import Choice, Maybe, Number, Whole
-from streamhash.refresh import information_gain
+from streamhash.refresh import information_gain, pair_information_gain
 from streamhash.reservoir import Reservoir
 from streamhash.search import HammingIndex
 
@@ -305,6 +306,14 @@ class Learner(Streaming):
         Items in the collection at the last stage.
     n_clipped_, n_left_out_ : int
         Extreme values that were replaced, and items too extreme to be learned.
+    n_judged_ : int
+        Numbers that judged pairs were given so far.
+    judged_to_ : int
+        The number of the first pair that waits to be learned.
+    n_pairs_ : int
+        Pairs learned here.
+    leaving_pairs_ : array (n, d)
+        Rows that pairs have taught, still to be forgotten.
     waiting_rows_, waiting_labels_ : array (n, d), list
         Only where version 0.1 has stored what waits: it did so without keys.
     """
@@ -319,6 +328,10 @@ class Learner(Streaming):
         n_items_=Count(optional=True),
         n_clipped_=Count(optional=True),
         n_left_out_=Count(optional=True),
+        n_judged_=Count(optional=True),
+        judged_to_=Count(optional=True),
+        n_pairs_=Count(optional=True),
+        leaving_pairs_=Array(np.float32, "leaving_pairs", "pair_width", optional=True),
         # Not yet in files of version 0.1, which has the last four instead.
         is_ready_=Value(Choice(True, False), optional=True),
         several_=Value(Choice(None, True, False), optional=True),
@@ -365,6 +378,11 @@ class Learner(Streaming):
         self.missed_ = 0.0
         self.n_items_ = 0
         self.n_clipped_, self.n_left_out_ = 0, 0
+        self._start_judging()
+
+    def _start_judging(self) -> None:
+        self.n_judged_, self.judged_to_, self.n_pairs_ = 0, 0, 0
+        self.leaving_pairs_: Matrix = np.empty((0, 0), np.float32)
 
     @classmethod
     def stored(
@@ -380,6 +398,8 @@ class Learner(Streaming):
             learner.is_ready_ = is_fitted(learner.hasher_)
         if not hasattr(learner, "n_clipped_"):
             learner.n_clipped_, learner.n_left_out_ = 0, 0
+        if not hasattr(learner, "n_judged_"):
+            learner._start_judging()
         if not hasattr(learner, "several_"):
             learner.several_ = False if learner.is_ready_ or learner.n_waiting else None
         if not hasattr(learner, "calibration_"):
@@ -444,7 +464,7 @@ class Learner(Streaming):
     @property
     def n_leaving(self) -> int:
         """Rows that are still to be forgotten."""
-        return len(self.leaving_labels_)
+        return len(self.leaving_labels_) + len(self.leaving_pairs_)
 
     @property
     def _stage(self) -> int:
@@ -548,14 +568,16 @@ class Learner(Streaming):
             if self.reservoir_.drop(X[known]):
                 self.state = None
             return
-        self.leaving_rows_ = np.concatenate([self.leaving_rows_, X]) if self.n_leaving else X
+        there = [self.leaving_rows_] if self.leaving_labels_ else []
+        self.leaving_rows_ = np.concatenate([*there, X])
         self.leaving_labels_ = [*self.leaving_labels_, *names]
         if self.n_leaving >= self.hasher_.batch_size:
             self.forget_leaving()
 
     def forget_leaving(self) -> None:
         """Forget the rows that leave."""
-        if self.n_leaving == 0:
+        self._forget_leaving_pairs()
+        if not self.leaving_labels_:
             return
         X, names = self.leaving_rows_, self.leaving_labels_
         known = [i for i, name in enumerate(names) if name is not None]
@@ -565,6 +587,104 @@ class Learner(Streaming):
         if not getattr(self.hasher_, "n_samples_seen_", 0):  # of all it knew, nothing is left
             self.hasher_, self.is_ready_ = clone(self.hasher), False
         self.leaving_rows_, self.leaving_labels_, self.state = X[:0], [], None
+
+    # ----------------------------------------------------------------------------- judged pairs
+
+    @property
+    def has_waiting_pairs(self) -> bool:
+        """Whether judged pairs wait that the method can learn."""
+        return self.n_judged_ > self.judged_to_ and self.hasher.learns_pairs
+
+    def judged(
+        self, n: int, pairs: Callable[[int], Pairs], serving: OnlineHasher | None
+    ) -> "Learner":
+        """Return a twin that knows ``n`` judged pairs more, and learns those that fill a stage.
+
+        ``pairs`` returns those from one number on that are there.
+        """
+        twin = self._loaded().copy()
+        twin.n_judged_ += n
+        if twin.n_judged_ - twin.judged_to_ >= max(twin._stage // 2, 1):
+            twin.learn_pairs(pairs(twin.judged_to_), serving=serving)
+        return twin
+
+    def learn_pairs(
+        self, pairs: Pairs, *, serving: OnlineHasher | None = None, all_now: bool = False
+    ) -> int:
+        """Learn the pairs that wait, stage by stage; return how many were learned.
+
+        What does not fill a stage is left, unless all are to be learned now. The pairs also tell
+        which model serves better: this one as it was before it learned them, or the serving one.
+        """
+        n, total = 0, len(pairs.good)
+        before = snapshot(self.hasher_.settle()) if serving is not None and self.is_ready else None
+        while n < total and (all_now or total - n >= max(self._stage // 2, 1)):
+            stage = slice(n, n + max(self._stage // 2, 1))
+            self.forget_leaving()
+            self._learn_pair_rows(pairs.some(stage))
+            n = min(stage.stop, total)
+        if n == 0:
+            return 0
+        if before is not None and serving is not None:
+            done = pairs.some(slice(n))
+            self.gain_ = pair_information_gain(before, serving, done.queries, done.items, done.good)
+            self.missed_ = max(0.0, self.missed_ + n * self.gain_)
+        self.judged_to_ = int(pairs.numbers[n - 1]) + 1 if n < total else self.n_judged_
+        self.n_pairs_ += n
+        self.n_learned_ += n
+        self.n_clipped_ = self.hasher_.n_clipped_
+        self.is_ready_, self.state = is_fitted(self.hasher_), None
+        return n
+
+    def _learn_pair_rows(self, pairs: Pairs) -> None:
+        """Learn a stage of pairs; those with rows too extreme for it are left out."""
+        if self.several_ and self.hasher_.can_forget:  # its classes are columns of a matrix
+            return self._learn_as_labelled(pairs)
+        while len(pairs.good):
+            try:
+                self.hasher_.partial_fit_pairs(
+                    pairs.queries, pairs.items, pairs.good, pairs.query_labels, pairs.labels
+                )
+            except ExtremeRowsError as error:
+                n = len(error.rows)
+                if not n:  # the first rows of all were extreme
+                    n, self.hasher_ = self.hasher_.n_samples_seen_, clone(self.hasher)
+                else:
+                    kept = np.setdiff1d(np.arange(len(pairs.good)), error.rows)
+                    pairs = pairs.some(kept)
+                self.n_left_out_ += n
+                logger.warning("%d judged pairs are not learned from: %s", n, error)
+            else:
+                return None
+        return None
+
+    def _learn_as_labelled(self, pairs: Pairs) -> None:
+        """Learn rows that belong with one that has several labels as rows with these labels."""
+        rows, names = [], []
+        sides = (pairs.queries, pairs.query_labels), (pairs.items, pairs.labels)
+        for (X, own), (_, others) in (sides, sides[::-1]):
+            for i in np.flatnonzero(pairs.good).tolist():
+                if own[i] is None and others[i] is not None:
+                    rows.append(X[i])
+                    names.append(others[i])
+        if rows:
+            self._learn_rows(np.array(rows), self._targets(names))
+
+    def leave_pairs(self, X: Matrix) -> None:
+        """Let rows leave that pairs have taught, if the method can forget them."""
+        if len(X) and self.hasher.can_forget and not self.several_:
+            self.leaving_pairs_ = np.concatenate([self.leaving_pairs_.reshape(-1, X.shape[1]), X])
+            if len(self.leaving_pairs_) >= self.hasher.batch_size:
+                self.forget_leaving()
+
+    def _forget_leaving_pairs(self) -> None:
+        if len(self.leaving_pairs_):
+            X, self.leaving_pairs_ = self.leaving_pairs_, np.empty((0, 0), np.float32)
+            if is_fitted(self.hasher_):
+                self.hasher_.forget_pairs(X)
+                if not is_fitted(self.hasher_):
+                    self.hasher_, self.is_ready_ = clone(self.hasher), False
+                self.state = None
 
     @property
     def lacks_rows(self) -> bool:
@@ -650,11 +770,17 @@ class Learner(Streaming):
     # -------------------------------------------------------------------------------- learning
 
     def relearned(
-        self, hasher: OnlineHasher, moment: "Moment", read: ReadVectors, progress: Progress
+        self,
+        hasher: OnlineHasher,
+        moment: "Moment",
+        read: ReadVectors,
+        pairs: Callable[[int], Pairs],
+        progress: Progress,
     ) -> "Learner":
         """Return a learner that knows the stored items alone, in the order in which they came.
 
-        How the codes did so far stays known.
+        Judged pairs come after them, if the method learns from pairs. How the codes did so far
+        stays known.
         """
         twin = Learner(hasher, reservoir_size=self.reservoir_size, random_state=self.random_state)
         twin.start(several=self.several_)
@@ -672,6 +798,9 @@ class Learner(Streaming):
             n += twin.learn(read(stage), listing.label_names_of(stage), n_items=n_items)
             progress(n, len(keys))
         twin.waiting_ = pack_keys(keys[n:])
+        twin.n_judged_ = self.n_judged_
+        if twin.has_waiting_pairs:
+            twin.learn_pairs(pairs(0))
         return twin
 
     def learn(

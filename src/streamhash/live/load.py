@@ -1,7 +1,9 @@
 """Items and labels of whole files into a collection, batch by batch."""
 
+import json
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -9,7 +11,8 @@ from numpy.typing import NDArray
 
 from streamhash.errors import InputError, NotFoundError, StreamhashError
 from streamhash.files import Columns, Piece, read_items
-from streamhash.live.collection import Collection
+from streamhash.live.collection import Collection, Judgement
+from streamhash.storable import check_metadata
 
 logger = logging.getLogger(__name__)
 
@@ -120,6 +123,7 @@ def label_from(
             label_separator=label_separator,
             id_kind=collection.id_kind,
             with_vectors=False,
+            with_metadata=False,
             size=batch_size,
         ):
             _check_labels(piece, collection, source)
@@ -135,6 +139,130 @@ def label_from(
         n += piece.n
         progress(n, total)
     return n
+
+
+def metadata_from(
+    collection: Collection,
+    source: Source,
+    *,
+    format: str | None = None,
+    columns: Columns = Columns(),  # noqa: B008  it cannot change
+    batch_size: int = BATCH_SIZE,
+    progress: Progress = lambda *_: None,
+) -> int:
+    """Give the items of a file other metadata, as ``set_metadata`` does; return how many.
+
+    The file is read as by ``label_from``: all of it is checked first.
+    """
+
+    def batches() -> Iterator[Piece]:
+        for piece in read_items(
+            source,
+            format=format,
+            columns=columns,
+            id_kind=collection.id_kind,
+            with_vectors=False,
+            size=batch_size,
+        ):
+            _check_metadata(piece, collection, source)
+            yield piece
+
+    total, n = None, 0
+    if isinstance(source, str | Path | tuple):
+        total = sum(piece.n for piece in batches())
+    for piece in batches():
+        collection.set_metadata(piece.ids, piece.metadata)
+        n += piece.n
+        progress(n, total)
+    return n
+
+
+def feedback_from(
+    collection: Collection,
+    source: str | Path | IO[str],
+    *,
+    batch_size: int = BATCH_SIZE,
+    progress: Progress = lambda *_: None,
+) -> int:
+    """Store the judgements of JSON lines, as ``export_feedback`` writes them; return how many.
+
+    A line has ``id``, ``good`` (true if left out) and either ``query_id`` or ``query``, a vector. A
+    file is checked as a whole first, so that a faulty one changes nothing; text that is open, such
+    as standard input, is stored batch by batch as it comes.
+    """
+    total = None
+    if isinstance(source, str | Path):
+        with Path(source).open(encoding="utf-8-sig") as file:
+            total = sum(
+                _check_judgements(each, collection) for each in _judgements(file, batch_size)
+            )
+        with Path(source).open(encoding="utf-8-sig") as file:
+            return _store_judgements(collection, file, batch_size, total, progress)
+    return _store_judgements(collection, source, batch_size, total, progress)
+
+
+def _store_judgements(
+    collection: Collection, lines: IO[str], size: int, total: int | None, progress: Progress
+) -> int:
+    n = 0
+    for piece in _judgements(lines, size):
+        _check_judgements(piece, collection)
+        # Those that follow each other in one way are one call.
+        for is_item, run in groupby(piece, lambda each: each.query is None):
+            judged = [*run]
+            name = "query_id" if is_item else "query"
+            asked = [each.query_id if is_item else each.query for each in judged]
+            ids, good = [each.id for each in judged], [each.good for each in judged]
+            collection.feedback(**{name: asked}, id=ids, good=good)
+        n += len(piece)
+        progress(n, total)
+    return n
+
+
+def _judgements(lines: IO[str], size: int) -> Iterator[list[Judgement]]:
+    piece: list[Judgement] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            said = json.loads(line)
+            known = {"good": True, "query_id": None, "query": None, **said}
+            piece.append(Judgement(**known))
+        except (ValueError, TypeError, RecursionError) as error:
+            raise InputError(
+                f"feedback: line {number} is no judgement ({error}); pass JSON such as "
+                '{"id": 5, "query_id": 7, "good": true}.'
+            ) from error
+        if len(piece) == size:
+            yield piece
+            piece = []
+    if piece:
+        yield piece
+
+
+def _check_judgements(piece: list[Judgement], collection: Collection) -> int:
+    for is_item, run in groupby(piece, lambda each: each.query is None):
+        judged = [*run]
+        asked = [each.query_id if is_item else each.query for each in judged]
+        collection.check_feedback(
+            **{"query_id" if is_item else "query": asked},
+            id=[each.id for each in judged],
+            good=[each.good for each in judged],
+        )
+    return len(piece)
+
+
+def _check_metadata(piece: Piece, collection: Collection, source: Source) -> None:
+    if piece.ids is None or piece.metadata is None:
+        place = source if isinstance(source, str | Path) else "the text"
+        part = "ids" if piece.ids is None else "metadata"
+        raise InputError(f"set-metadata: {place} has no {part}; name their columns.")
+    unknown = next((each for each in piece.ids if each not in collection), None)
+    if unknown is not None:
+        raise NotFoundError(
+            f"set-metadata: id {unknown!r} is not in this collection; add it first."
+        )
+    check_metadata(piece.metadata, len(piece.ids), place="set-metadata")
 
 
 def _has_lists(piece: Piece) -> bool:

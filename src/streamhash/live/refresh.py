@@ -26,6 +26,7 @@ from streamhash.errors import InputError, NotFoundError
 from streamhash.live.arrow import Keys
 from streamhash.live.backends import Backend
 from streamhash.live.journal import Journal, Model, Pieces, Result, encode
+from streamhash.live.judgements import read_pairs
 from streamhash.live.learner import Learner, Progress
 from streamhash.live.view import View
 from streamhash.refresh import RefreshPolicy
@@ -156,11 +157,15 @@ class Refresher:
         journal, learner, moment = self._journal, self._learner, self._view.now
         if journal.pending is not None:
             return journal.read_model(journal.pending)
-        if learner.n_leaving or learner.lacks_rows or (learner.n_waiting and by_hand):
+        waits = by_hand and (learner.n_waiting or learner.has_waiting_pairs)
+        if learner.n_leaving or learner.lacks_rows or waits:
             twin = learner.copy()
             twin.forget_leaving()
             if by_hand:
                 twin.learn_waiting(moment, journal.vectors)
+                if twin.has_waiting_pairs:
+                    pairs = read_pairs(journal, moment, twin.judged_to_, twin.n_judged_)
+                    twin.learn_pairs(pairs, all_now=True)
             twin.refill(moment, journal.vectors)
             with journal.storing(learner, twin):
                 pass
@@ -168,7 +173,8 @@ class Refresher:
             if moment.model is not None:  # all that was learned is forgotten: it goes on serving
                 return None
             raise InputError(
-                "Collection.refresh: nothing has been learned yet; add labelled items first."
+                "Collection.refresh: nothing has been learned yet; add labelled items first, or "
+                "judge answers with feedback."
             )
         content = learner.hasher_.encoder().to_bytes()
         if moment.model is not None and content == moment.model.to_bytes():

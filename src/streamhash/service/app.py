@@ -92,7 +92,7 @@ def _complete(schema: Any, width: int | None, limits: Limits) -> None:
             schema.update(minItems=width, maxItems=width)
             if width <= WIDEST_EXAMPLE:
                 schema["examples"] = [[round(0.5 - i % 3 / 2, 1) for i in range(width)]]
-        elif title in ("Vectors", "Ids", "Labels", "Metadata") and kind == "array":
+        elif title in ("Vectors", "Ids", "Good", "Labels", "Metadata") and kind == "array":
             schema["maxItems"] = limits.vectors
         elif title == "K" and kind == "integer":
             schema["maximum"] = limits.k
@@ -297,8 +297,8 @@ class _Service:
             revert = partial(self.collection.revert, older or 0)
             do = self.collection.refresh if older is None else revert
             self._refreshing = asyncio.create_task(to_thread.run_sync(do))
-            self._outdate_report()
-            self._refreshing.add_done_callback(self._outdate_report)
+            self.outdate_report()
+            self._refreshing.add_done_callback(self.outdate_report)
         elif wait or older is not None:
             raise HTTPException(409, "a refresh is running; ask again when it is over.")
         timeout = None if wait else REFRESH_SECONDS
@@ -316,8 +316,8 @@ class _Service:
                     self._report_until = end + max(REPORT_SECONDS, 10 * (end - start))
             return self._last_report
 
-    def _outdate_report(self, *_: Any) -> None:
-        """Have a new report made: a refresh has begun or ended."""
+    def outdate_report(self, *_: Any) -> None:
+        """Have a new report made: a refresh has begun or ended, or answers were judged."""
         self._report_until, self._n_outdated = 0.0, self._n_outdated + 1
 
     def _report(self) -> tuple[bytearray, bytearray]:
@@ -510,6 +510,24 @@ def _add_items(app: FastAPI, service: _Service) -> None:
         check(len(body.ids))
         await writes.run(collection.label, body.ids, body.labels)
         return Json({"labelled": len(body.ids)})
+
+    @app.post("/api/metadata", response_model=models.Described, responses=_errors(400, 403, 404))
+    async def set_metadata(body: models.MetadataBody) -> Response:
+        """Give items other metadata; nothing is learned."""
+        check(len(body.ids))
+        await writes.run(collection.set_metadata, body.ids, body.metadata)
+        return Json({"described": len(body.ids)})
+
+    @app.post("/api/feedback", response_model=models.Judged, responses=_errors(400, 403, 404))
+    async def feedback(body: models.FeedbackBody) -> Response:
+        """Judge answers, and learn from that."""
+        if (body.vectors is None) == (body.query_ids is None):
+            raise HTTPException(422, "pass either vectors or query_ids.")
+        check(len(body.ids))
+        asked = {"query": body.vectors, "query_id": body.query_ids}
+        n = await writes.run(collection.feedback, id=body.ids, good=body.good, **asked)
+        service.outdate_report()
+        return Json({"judged": n})
 
     @app.post("/api/items/delete", response_model=models.Deleted, responses=_errors(400, 403, 404))
     async def delete(body: models.IdsBody) -> Response:

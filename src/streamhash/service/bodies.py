@@ -18,7 +18,7 @@ from streamhash.labels import MOST_LABELS
 from streamhash.service.frames import read_array, split_frame
 from streamhash.storable import MetadataTexts, metadata_text
 
-LISTS = ("vectors", "queries", "ids", "labels", "metadata")
+LISTS = ("vectors", "queries", "ids", "query_ids", "good", "labels", "metadata")
 ROWS = ("vectors", "queries")  # lists that may be of vectors
 OBJECTS = ("left", "right", "where")  # all others are single values
 SHORT = 16_384  # characters of a value that is no vector and no metadata, with its escapes

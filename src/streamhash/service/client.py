@@ -89,6 +89,31 @@ class Client:
         """Give items that are there (other) labels, and learn from them."""
         self._json("/api/labels", {"ids": _plain(ids), "labels": _plain_labels(y)}, read=False)
 
+    def set_metadata(self, ids: Any, metadata: Any) -> None:
+        """Give items that are there other metadata, as ``add`` takes them; nothing is learned."""
+        self._json("/api/metadata", {"ids": _plain(ids), "metadata": _dicts(metadata)}, read=False)
+
+    def feedback(
+        self, query: Any = None, id: Any = None, good: Any = True, *, query_id: Any = None
+    ) -> int:
+        """Store judged answers, and learn from them; return how many.
+
+        A query is a vector, several, or by ``query_id`` an item; one for all judgements, or one
+        each.
+        """
+        if (query is None) == (query_id is None):
+            raise InputError(
+                "Client.feedback: pass either query, a vector, or query_id, of an item."
+            )
+        said = as_numpy(good)
+        body = {
+            "ids": _several(id),
+            "query_ids": None if query_id is None else _several(query_id),
+            "good": _plain(said) if isinstance(said, LISTS) else said,
+        }
+        rows = None if query is None else np.atleast_2d(np.asarray(as_numpy(query), np.float32))
+        return int(self._json("/api/feedback", body, rows, read=False)["judged"])
+
     def delete(self, ids: Any) -> None:
         """Delete items."""
         self._json("/api/items/delete", {"ids": _plain(ids)}, read=False)
@@ -234,6 +259,11 @@ def _dicts(metadata: Any) -> list[Any]:
 def _plain(values: Any) -> list[Any]:
     values = as_numpy(values)
     return list(values.tolist() if hasattr(values, "tolist") else values)
+
+
+def _several(ids: Any) -> list[Any]:
+    """Return one id, or several, as a list."""
+    return [ids] if isinstance(ids, str | int) else _plain(ids)
 
 
 def _label(value: Any) -> Any:

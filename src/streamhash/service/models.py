@@ -125,6 +125,30 @@ class LabelBody(_Body):
     labels: Labels
 
 
+class MetadataBody(_Body):
+    """Metadata of items that are there."""
+
+    ids: Ids
+    metadata: Metadata = Field(description="One an item, null for none.")
+
+
+class FeedbackBody(VectorBody):
+    """Judged answers: of vectors, or of items, as queries; one for all, or one each."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [_either("vectors", "query_ids"), _either("query_ids", "vectors")]
+        }
+    )
+
+    vectors: Vectors | None = None
+    query_ids: Ids | None = Field(None, description="The queries, if they are items.")
+    ids: Ids = Field(description="The items that were judged as answers.")
+    good: bool | Annotated[list[bool], Field(title="Good", fail_fast=True)] = Field(
+        True, description="Whether they are good answers: all, or each."
+    )
+
+
 class IdsBody(_Body):
     """Items by their ids."""
 
@@ -272,6 +296,18 @@ class Labelled(BaseModel):
     labelled: int
 
 
+class Described(BaseModel):
+    """How many items have got other metadata."""
+
+    described: int
+
+
+class Judged(BaseModel):
+    """How many judgements were stored."""
+
+    judged: int
+
+
 class Deleted(BaseModel):
     """How many items were deleted."""
 
@@ -325,6 +361,7 @@ class StatusBody(BaseModel):
     writable: bool
     streamhash: str
     learner: dict[str, Any]
+    feedback: dict[str, int]
     serving: dict[str, Any]
     refresh: dict[str, Any]
     quality: dict[str, Any]

@@ -97,5 +97,6 @@ export const api = {
   image: async (id) => (await request(`${item(id)}/image`)).blob(),
   search: (body, options) => json("/api/search", { body, ...options }),
   compare: (body, options) => json("/api/compare", { body, ...options }),
+  feedback: (body) => json("/api/feedback", { body }),
   refresh: () => json("/api/refresh", { body: { wait: false } }),
 };

@@ -141,7 +141,15 @@ export function liveView(page) {
     set(
       "learner",
       learner.method,
-      `${count(learner.learned)} learned${learner.waiting ? `, ${count(learner.waiting)} waiting` : ""}`,
+      [
+        `${count(learner.learned)} learned`,
+        learner.waiting ? `${count(learner.waiting)} waiting` : null,
+        status.feedback?.stored
+          ? `${counted(status.feedback.stored, "judged answer")}, ${count(status.feedback.learned)} of them learned`
+          : null,
+      ]
+        .filter(Boolean)
+        .join(", "),
     );
     set(
       "serving",

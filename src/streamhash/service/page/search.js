@@ -16,12 +16,14 @@ import {
   titleOf,
 } from "./items.js";
 import { SCORINGS } from "./scoring.js";
+import { judgements, thumbs } from "./thumbs.js";
 import { FileError, readVectors } from "./vectors.js";
 import { counted, percent, plain } from "./format.js";
 
 const SHOWN = 24; // items in the grid
 const MEND = "Change the filter, or clear it to search all items.";
-const USUAL = { k: 10, model: "", scoring: "code", where: "" }; // left out of addresses
+const USUAL = { k: 10, model: "", scoring: "code", least: "", where: "" }; // left out of addresses
+const LEAST = [50, 70, 80, 90, 95, 99]; // per cent that a neighbour can be asked to be likely by
 
 export function searchView(page) {
   const results = el("section", { class: "results", "aria-label": "Results" });
@@ -39,6 +41,12 @@ export function searchView(page) {
     [byCode, byReal, { group: "the nearest by codes, then by", options: rescored }],
     () => go(),
   );
+  const least = choice(
+    "At least as likely",
+    [["", "any"], ...LEAST.map((n) => [String(n), `${n} %`])],
+    () => go(),
+  );
+  const kept = judgements();
   const filter = filterLine(() => go());
   const fileInput = el("input", {
     type: "file",
@@ -65,7 +73,7 @@ export function searchView(page) {
         "Choose an item or drop a vector: its nearest neighbours are those whose codes differ in the fewest bits.",
       ),
       el("div", { class: "row controls" }, k.element, model.element),
-      scoring.element,
+      el("div", { class: "row controls" }, scoring.element, least.element),
       filter.element,
       el(
         "label",
@@ -110,6 +118,7 @@ export function searchView(page) {
       k: Number(k.select.value),
       model: model.select.value,
       scoring: scoring.select.value,
+      least: least.select.value,
       where: filter.value,
     };
     return Object.fromEntries(Object.entries(all).filter(([name, value]) => value !== USUAL[name]));
@@ -117,7 +126,7 @@ export function searchView(page) {
 
   /** Set the controls to what an address says. */
   function set(parameters) {
-    for (const [name, { select }] of Object.entries({ k, model, scoring })) {
+    for (const [name, { select }] of Object.entries({ k, model, scoring, least })) {
       const wanted = String(parameters[name] ?? USUAL[name]);
       select.value = wanted;
       // A model may be asked for before the list of them has come.
@@ -126,7 +135,7 @@ export function searchView(page) {
       if (select.selectedIndex < 0) select.value = USUAL[name];
     }
     filter.value = typeof parameters.where === "string" ? parameters.where.trim() : "";
-    scoring.select.disabled = filter.disabled = model.select.value !== "";
+    scoring.select.disabled = least.select.disabled = filter.disabled = model.select.value !== "";
   }
 
   const addressOf = (id) => page.address("search", { ...(id !== undefined && { id }), ...state() });
@@ -213,7 +222,11 @@ export function searchView(page) {
         k: Number(k.select.value),
         ...(isOlder
           ? { model: Number(model.select.value) }
-          : { ...how.body, ...(where && { where }) }),
+          : {
+              ...how.body,
+              ...(where && { where }),
+              ...(least.select.value && { min_probability: Number(least.select.value) / 100 }),
+            }),
         ...(byItem ? { ids: [asked.id] } : { vectors: [asked.rows[asked.row]] }),
       };
       const [item, answer] = await Promise.all([
@@ -222,7 +235,12 @@ export function searchView(page) {
       ]);
       const neighbours = await withCodes(answer, signal);
       clearTimeout(timer);
-      const shown = { ...asked, how: isOlder ? SCORINGS[0] : how, where: body.where };
+      const shown = {
+        ...asked,
+        how: isOlder ? SCORINGS[0] : how,
+        where: body.where,
+        least: body.min_probability,
+      };
       show(shown, item, answer, neighbours);
     } catch (error) {
       if (signal.aborted) return;
@@ -293,17 +311,23 @@ export function searchView(page) {
       el("h2", { class: "results-title" }, `Nearest by model ${answer.model}`),
       neighbours.length
         ? el("p", { class: "quiet" }, explanation(asked, answer, neighbours))
-        : nothingFound(asked.where),
+        : nothingFound(asked),
       el(
         "ol",
         { class: "neighbours" },
-        neighbours.map((each) => neighbour(each, label, bits, asked.how)),
+        neighbours.map((each) => neighbour(each, label, bits, asked)),
       ),
     );
     if (matchMedia("(max-width: 55rem)").matches) results.scrollIntoView({ block: "start" });
   }
 
-  function nothingFound(where) {
+  function nothingFound({ where, least }) {
+    if (least !== undefined)
+      return notice(
+        "empty",
+        "No item is as likely as that.",
+        "Ask for less, or for any, and the nearest show up here.",
+      );
     if (where) return notice("empty", "No item matches the filter.", MEND);
     return notice("empty", "There is nothing to find yet.", "Add items, and they show up here.");
   }
@@ -334,11 +358,12 @@ export function searchView(page) {
     );
   }
 
-  function explanation({ how, where }, answer, neighbours) {
+  function explanation({ how, where, least }, answer, neighbours) {
     if (answer.sample !== null)
       return `Tried on a sample of ${counted(answer.sample, "item")}, by codes and without a filter. Codes are stored of the model that serves, so those of the neighbours are not shown.`;
     return [
       where ? [el("span", {}, "Only items where "), el("code", {}, where), ". "] : null,
+      least === undefined ? null : `Only neighbours that are at least ${percent(least)} likely. `,
       how.told ? `${how.told} ` : null,
       neighbours.some(({ code }) => code)
         ? "Bits that differ from the query stand out."
@@ -349,7 +374,15 @@ export function searchView(page) {
     ];
   }
 
-  function neighbour(each, label, bits, how) {
+  /** Thumbs, where judgements can be stored and are learned from. */
+  function judging(asked, each) {
+    const { writable, learner } = page.status ?? {};
+    if (!writable || !learner?.learns_pairs) return null;
+    const query = asked.id !== undefined ? { id: asked.id } : { vector: asked.rows[asked.row] };
+    return thumbs(query, each, kept);
+  }
+
+  function neighbour(each, label, bits, asked) {
     const differs = agree(label, each.label) === false;
     const title = titleOf(each);
     const told = [plain(each.id), title].filter(Boolean).join(", ");
@@ -379,8 +412,9 @@ export function searchView(page) {
           el("span", { class: "quiet" }, ` item ${plain(each.id)}`),
         ),
         facts(each),
+        judging(asked, each),
       ),
-      measures(each, how),
+      measures(each, asked.how),
       each.code ? strip(bitsOf(each.code, bits.length), bits) : null,
     );
   }
