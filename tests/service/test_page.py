@@ -432,7 +432,7 @@ def test_who_may_only_read_is_told_that_judging_needs_another_token(tab, tmp_pat
     with serving(tmp_path / "digits", **tokens) as address:
         tab.expected += ["401", "403"]
         tab.goto(f"{address}#search?id=5")
-        tab.get_by_label("Token").fill(READ)
+        tab.locator("#token-input").fill(READ)
         tab.keyboard.press("Enter")
         thumb = tab.get_by_role("button", name=re.compile("^A good answer")).first
         thumb.click()
@@ -663,7 +663,7 @@ def test_all_of_it_by_keyboard(tab, service):
     assert tab.evaluate("document.activeElement.textContent") == "Skip to the content"
     tab.keyboard.press("Enter")
     assert tab.evaluate("document.activeElement.id") == "content"
-    for _ in range(8):  # three choices, filter and file, the id, with their buttons
+    for _ in range(9):  # four choices, filter and file, the id, with their buttons
         tab.keyboard.press("Tab")
     assert tab.evaluate("document.activeElement.textContent") == "Find"
     tab.keyboard.press("Tab")

@@ -36,8 +36,8 @@ def status_lines(facts: Facts) -> Iterator[tuple[str, str, str]]:
     judged = facts["feedback"]
     if judged["stored"]:
         waits = f"; {judged['waiting']:,} wait" if judged["waiting"] else ""
-        told = f"{judged['stored']:,}, {judged['good']:,} of them good"
-        yield "", "judged answers", f"{told}; {judged['learned']:,} learned{waits}"
+        kinds = f"{judged['stored']:,}, {judged['good']:,} of them good"
+        yield "", "judged answers", f"{kinds}; {judged['learned']:,} learned{waits}"
     if learner["clipped"] or learner["left_out"]:
         left = f"; {learner['left_out']:,} items were not learned" if learner["left_out"] else ""
         yield "", "extreme", f"{learner['clipped']:,} values were replaced before learning{left}"

@@ -118,7 +118,7 @@ export function searchView(page) {
       k: Number(k.select.value),
       model: model.select.value,
       scoring: scoring.select.value,
-      least: least.select.value,
+      least: least.select.value && Number(least.select.value),
       where: filter.value,
     };
     return Object.fromEntries(Object.entries(all).filter(([name, value]) => value !== USUAL[name]));
