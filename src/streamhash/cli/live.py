@@ -258,7 +258,7 @@ def set_metadata(
         str | None, Option(metavar="JSON", help='Its metadata: {"price": 9}; null for none.')
     ] = None,
     format: Format = None,
-    id_column: IdColumn = None,
+    id_column: options.IdColumn = None,
     metadata_columns: Annotated[
         str | None, Option(metavar="NAMES", help="Columns of metadata, with commas.")
     ] = None,
@@ -288,7 +288,7 @@ def set_metadata(
             items.set_metadata(_ids(items, [item]), [value])
             n = 1
         else:
-            reading = _reading(str(file), format, id_column, None, None, metadata_columns)
+            reading = _reading(str(file), format, ids=id_column, metadata=metadata_columns)
             n = metadata_from(items, **reading, batch_size=batch, progress=progress)
     typer.echo(f"{n:,} items have other metadata.")
 
