@@ -180,3 +180,74 @@ def test_a_larger_ridge_must_be_better_by_more_than_chance(monkeypatch, gained, 
     sums = summed(X, shares)
     A, _ = sums.scores(None, equal=True, judges=(X, shares))
     np.testing.assert_array_equal(A, sums.scores(ridge, equal=True)[0])
+
+
+def with_a_fifth_wrong(n=1200, d=30, classes=5, seed=0):
+    """Rows, their said and their true classes; the last two classes are rare."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(classes, size=n, p=[0.34, 0.34, 0.28, 0.02, 0.02])
+    X = (rng.normal(size=(n, d)) + 1.2 * rng.normal(size=(classes, d))[y]).astype(np.float32)
+    said = np.where(rng.random(n) < 0.2, rng.integers(classes, size=n), y)
+    return X, said, y
+
+
+def means_apart(scores, X, y):
+    """How many rows of each class are told theirs, as a mean over the classes."""
+    told = (X @ scores[0] + scores[1]).argmax(axis=1) == y
+    return np.mean([told[y == c].mean() for c in np.unique(y)])
+
+
+@pytest.mark.parametrize("equal", [True, False])
+@pytest.mark.parametrize("ridge", [None, 0.05])
+def test_wrong_labels_are_put_right(ridge, equal):
+    X, said, y = with_a_fifth_wrong()
+    shares, true = (np.eye(5, dtype=np.float32)[each] for each in (said, y))
+    rows = X, shares
+    sums = summed(X, shares)
+    plain = sums.scores(ridge, equal=equal, judges=rows)
+    found = sums.scores(ridge, equal=equal, judges=rows, doubted=lambda: rows)
+    best = summed(X, true).scores(ridge, equal=equal, judges=(X, true))
+    was, now, could = (means_apart(each, X, y) for each in (plain, found, best))
+    assert now > was + 0.5 * (could - was)
+    of_rows = scores_of_rows(X, shares, ridge, equal=equal, doubt=True)
+    np.testing.assert_allclose(of_rows[0], found[0], atol=0.01 * np.abs(found[0]).max())
+
+
+def test_right_labels_are_left_alone():
+    X, shares, _ = rows(1200)
+    asked = []
+
+    def doubted():
+        asked.append(1)
+        return X, shares
+
+    sums = summed(X, shares)
+    found = sums.scores(None, equal=True, judges=(X, shares), doubted=doubted)
+    wanted = sums.scores(None, equal=True, judges=(X, shares))
+    assert not asked
+    np.testing.assert_array_equal(found[0], wanted[0])
+    np.testing.assert_array_equal(found[1], wanted[1])
+
+
+def test_rows_that_count_for_other_classes_give_the_sums_of_those():
+    X, shares, _ = rows()
+    instead = shares.copy()
+    instead[:40] = np.roll(shares[:40], 1, axis=1) / 2
+    sums = summed(X, shares)
+    before = sums.sums_.copy()
+    found, wanted = sums.relabelled(X[:60], shares[:60], instead[:60]), summed(X, instead)
+    np.testing.assert_allclose(found.sums_, wanted.sums_, atol=1e-3)
+    np.testing.assert_allclose(found.counts_, wanted.counts_)
+    np.testing.assert_array_equal(found.products_, sums.products_)
+    np.testing.assert_array_equal(sums.sums_, before)
+
+
+def test_no_class_loses_all_its_rows():
+    X, shares, y = rows()
+    instead = shares.copy()
+    instead[y == 2] = [1, 0, 0, 0]
+    instead[y == 3] = [0.5, 0, 0, 0.5]
+    sums = summed(X, shares)
+    counts = sums.relabelled(X, shares, instead).counts_
+    moved = sums.counts_[3] / 2
+    assert counts == pytest.approx(sums.counts_ + np.array([moved, 0, 0, -moved]))

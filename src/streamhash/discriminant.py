@@ -13,16 +13,18 @@ from numpy.typing import NDArray
 from scipy.linalg import solve
 from scipy.linalg.lapack import spftrf, spftrs, ssfrk, stfsm
 
-from streamhash.base import Matrix, Streaming
+from streamhash.base import Matrix, Streaming, snapshot
 from streamhash.errors import InputError
 from streamhash.learned import MOST, Array, Real, Table
+from streamhash.wrong_labels import fit_noise, probable_shares
 
 Numbers = NDArray[np.float64]
-Judges = tuple[NDArray[Any], Matrix]  # rows (m, D), and their shares of the classes (m, C)
+LabelledRows = tuple[NDArray[Any], Matrix]  # rows (m, D), and their shares of the classes (m, C)
 Solve = Callable[[float, Matrix | None], tuple[Numbers, Numbers]]  # of a ridge and rows U: _solved
 RIDGES = 0.05, 0.2, 0.8, 3.2, 12.8
 WORTH = 0.003  # of the rows: so many more must be right by a larger ridge
 SURE = 2.0  # deviations: by so many a larger ridge must be better in all, or it is chance
+ROWS_AT_ONCE = 512
 TOO_LARGE = (
     "SDOH: the sums over its rows are too large, or not those of any rows; look for extreme values "
     "in X, or load another copy of the model."
@@ -140,7 +142,12 @@ class ClassSums(Streaming):
         return whole
 
     def scores(
-        self, ridge: float | None, *, equal: bool, judges: Judges | None = None
+        self,
+        ridge: float | None,
+        *,
+        equal: bool,
+        judges: LabelledRows | None = None,
+        doubted: Callable[[], LabelledRows] | None = None,
     ) -> tuple[Matrix, Matrix]:
         """Return A (D, C) and b (C,): f A + b are the scores of linear discriminant analysis.
 
@@ -152,18 +159,43 @@ class ClassSums(Streaming):
 
         If ``ridge`` is None, the rows of the ``judges`` choose it, who are among those of the sums:
         the one of ``RIDGES`` by which most of them are given their class by all other rows.
+
+        ``doubted`` returns rows of the sums whose labels may be wrong. If the judges are sure that
+        this spoils many classes (``fit_noise``), these rows count for the classes that they
+        probably belong to (``probable_shares``), and the scores are worked out anew, by the same
+        ridge.
         """
-        centres = _Centres(self, equal=equal)
         products = self.products_ / np.float32(self.n_rows_)
-        spread = _plus(products, centres.taken_off.astype(np.float32), -1)
         diagonal = diagonal_places(len(self.total_))
         rounding = ROUNDING * float(products[diagonal].sum())
-        variance = float(spread[diagonal].mean()) + centres.variance
 
-        def solve(ridge: float, U: Matrix | None) -> tuple[Numbers, Numbers]:
-            return _solved(spread, centres.apart, (ridge * variance + rounding) or 1.0, U)
+        def solve_for(centres: _Centres) -> Solve:
+            spread = _plus(products, centres.taken_off.astype(np.float32), -1)
+            variance = float(spread[diagonal].mean()) + centres.variance
 
-        return centres.scores(_weights(centres, solve, ridge, judges))
+            def solve(ridge: float, U: Matrix | None) -> tuple[Numbers, Numbers]:
+                return _solved(spread, centres.apart, (ridge * variance + rounding) or 1.0, U)
+
+            return solve
+
+        return _scores(self, solve_for, ridge, equal=equal, judges=judges, doubted=doubted)
+
+    def relabelled(self, F: NDArray[Any], shares: Matrix, instead: Matrix) -> Self:
+        """Return sums in which rows (n, D) of these count for other shares of the classes (n, C).
+
+        Of a class that would be left with less than a row, or half of what it has, the rows stay.
+        """
+        change = instead - shares
+        left = self.counts_ + change.sum(axis=0, dtype=np.float64)
+        emptied = left < np.minimum(self.counts_ / 2, 1)
+        change[(shares[:, emptied] > 0).any(axis=1)] = 0
+        other: Self = snapshot(self)
+        other.sums_, other.counts_ = self.sums_.copy(), self.counts_.copy()
+        for start in range(0, len(F), ROWS_AT_ONCE):
+            part = slice(start, start + ROWS_AT_ONCE)
+            other.sums_ += change[part].T @ F[part]
+        other.counts_ += change.sum(axis=0, dtype=np.float64)
+        return other
 
     @property
     def is_there(self) -> NDArray[np.bool_]:
@@ -173,66 +205,119 @@ class ClassSums(Streaming):
 
 
 def scores_of_rows(
-    F: Matrix, shares: Matrix, ridge: float | None, *, equal: bool
+    F: Matrix, shares: Matrix, ridge: float | None, *, equal: bool, doubt: bool = False
 ) -> tuple[Matrix, Matrix]:
     """Return what ``ClassSums.scores`` would of these rows alone: quick, if they are few.
 
     With X the rows and what is taken off, J their signs, and products of rows instead of features:
-    (XᵀJX + r I)⁻¹ v = (v − Xᵀ (r J + X Xᵀ)⁻¹ X v) / r.
+    (XᵀJX + r I)⁻¹ v = (v − Xᵀ (r J + X Xᵀ)⁻¹ X v) / r. The rows are judges, and doubted if
+    ``doubt``.
     """
     n, D = F.shape
     rows = F.astype(np.float64)
     sums = ClassSums()
     sums.n_rows_, sums.total_ = float(n), rows.sum(axis=0)
     sums.sums_, sums.counts_ = shares.T @ rows, shares.sum(axis=0, dtype=np.float64)
+
+    def solve_for(centres: _Centres) -> Solve:
+        X = np.vstack([rows / np.sqrt(n), centres.taken_off])
+        signs = np.r_[np.ones(n), -np.ones(len(centres.taken_off))]
+        squares = np.square(X).sum(axis=1)
+        variance, rounding = signs @ squares / D + centres.variance, ROUNDING * squares[:n].sum()
+        products, V = X @ X.T, centres.apart.T
+        if not np.isfinite(products).all():
+            raise InputError(TOO_LARGE)
+        XV = X @ V
+
+        def solved(ridge: float, U: Matrix | None) -> tuple[Numbers, Numbers]:
+            strength = (ridge * variance + rounding) or 1.0  # rows of zeros
+            inner = products + np.diag(strength * signs)
+            if U is None:
+                return (V - X.T @ solve(inner, XV, assume_a="sym")) / strength, np.zeros(0)
+            XU = X @ U.T
+            found = solve(inner, np.hstack([XV, XU]), assume_a="sym")
+            C = V.shape[1]
+            lengths = np.square(U).sum(axis=1) - (XU * found[:, C:]).sum(axis=0)
+            return (V - X.T @ found[:, :C]) / strength, lengths / strength
+
+        return solved
+
+    labelled = rows, shares
+    doubted = (lambda: labelled) if doubt else None
+    return _scores(sums, solve_for, ridge, equal=equal, judges=labelled, doubted=doubted)
+
+
+def _scores(
+    sums: ClassSums,
+    solve_for: "Callable[[_Centres], Solve]",
+    ridge: float | None,
+    *,
+    equal: bool,
+    judges: LabelledRows | None,
+    doubted: Callable[[], LabelledRows] | None,
+) -> tuple[Matrix, Matrix]:
+    """Return the scores: see ``ClassSums.scores``."""
     centres = _Centres(sums, equal=equal)
-    X = np.vstack([rows / np.sqrt(n), centres.taken_off])
-    signs = np.r_[np.ones(n), -np.ones(len(centres.taken_off))]
-    squares = np.square(X).sum(axis=1)
-    variance, rounding = signs @ squares / D + centres.variance, ROUNDING * squares[:n].sum()
-    products, V = X @ X.T, centres.apart.T
-    if not np.isfinite(products).all():
-        raise InputError(TOO_LARGE)
-    XV = X @ V
+    there, solve = centres.is_there, solve_for(centres)
+    A, ridge, distances = _weights(centres, solve, ridge, judges, doubt=doubted is not None)
+    if doubted is None or judges is None or not len(distances):
+        return centres.scores(A)
+    if not fit_noise(distances, _known(judges, there)[1]).spoils(sums.counts_[there]):
+        return centres.scores(A)
+    F, shares = doubted()
+    own = shares[:, there]
+    parts = [slice(start, start + ROWS_AT_ONCE) for start in range(0, len(F), ROWS_AT_ONCE)]
+    U = np.concatenate([centres.from_own(F[part], own[part]) for part in parts])
+    distances = centres.distances(*solve(ridge, U), U, own)
+    instead = np.zeros_like(shares)
+    fit = fit_noise(distances, own)
+    instead[:, there] = probable_shares(distances, own, sums.counts_[there], fit)
+    centres = _Centres(sums.relabelled(F, shares, instead), equal=equal)
+    return centres.scores(solve_for(centres)(ridge, None)[0])
 
-    def solved(ridge: float, U: Matrix | None) -> tuple[Numbers, Numbers]:
-        strength = (ridge * variance + rounding) or 1.0  # rows of zeros
-        inner = products + np.diag(strength * signs)
-        if U is None:
-            return (V - X.T @ solve(inner, XV, assume_a="sym")) / strength, np.zeros(0)
-        XU = X @ U.T
-        found = solve(inner, np.hstack([XV, XU]), assume_a="sym")
-        C = V.shape[1]
-        lengths = np.square(U).sum(axis=1) - (XU * found[:, C:]).sum(axis=0)
-        return (V - X.T @ found[:, :C]) / strength, lengths / strength
 
-    return centres.scores(_weights(centres, solved, ridge, (rows, shares)))
+def _known(rows: LabelledRows, there: NDArray[np.bool_]) -> LabelledRows:
+    """Return those of the rows that have a class which is there, and their shares of these."""
+    F, shares = rows
+    shares = shares[:, there]
+    known = shares.any(axis=1)
+    return F[known], shares[known]
 
 
 def _weights(
-    centres: "_Centres", solve: Solve, ridge: float | None, judges: Judges | None
-) -> Numbers:
-    """Return the weights A of the scores, by the best ridge if none is given."""
-    if ridge is not None:
-        return solve(ridge, None)[0]
+    centres: "_Centres",
+    solve: Solve,
+    ridge: float | None,
+    judges: LabelledRows | None,
+    *,
+    doubt: bool,
+) -> tuple[Numbers, float, Numbers]:
+    """Return the weights A of the scores and their ridge, the best one if none is given.
+
+    And, if there is ``doubt``, the judges' distances from the classes by it.
+    """
+    none = np.zeros((0, 0))
+    if ridge is not None and not doubt:
+        return solve(ridge, None)[0], ridge, none
     if judges is None:
         raise ValueError("without a ridge there must be rows to choose it by")
-    F, shares = judges
-    shares = shares[:, centres.is_there]
-    F, shares = F[shares.any(axis=1)], shares[shares.any(axis=1)]
+    F, shares = _known(judges, centres.is_there)
     U = centres.from_own(F, shares)
     if not len(U):
-        return solve(RIDGES[0], None)[0]
-    found: list[tuple[NDArray[np.bool_], Numbers]] = []
-    for each in RIDGES:
+        ridge = RIDGES[0] if ridge is None else ridge
+        return solve(ridge, None)[0], ridge, none
+    found: list[tuple[NDArray[np.bool_], float, Numbers, Numbers]] = []
+    for each in RIDGES if ridge is None else (ridge,):
         A, lengths = solve(each, U)
         right = centres.are_right(A, lengths, U, shares)
         if found and right.mean() < found[-1][0].mean() + WORTH:
             break
-        found.append((right, A))
-    (before, least), (after, most) = found[0], found[-1]
+        found.append((right, each, A, lengths))
+    before, after = found[0][0], found[-1][0]
     gained, lost = int((after & ~before).sum()), int((before & ~after).sum())
-    return most if gained - lost > SURE * np.sqrt(gained + lost) else least  # McNemar's test
+    is_better = gained - lost > SURE * np.sqrt(gained + lost)  # McNemar's test
+    _, ridge, A, lengths = found[-1] if is_better else found[0]
+    return A, ridge, centres.distances(A, lengths, U, shares) if doubt else none
 
 
 class _Centres:
@@ -269,10 +354,19 @@ class _Centres:
     def are_right(
         self, A: Numbers, lengths: Numbers, U: Matrix, shares: Matrix
     ) -> NDArray[np.bool_]:
-        """Return which rows are given a class of theirs by all rows but themselves.
+        """Return which rows are given a class of theirs by all rows but themselves."""
+        distances = self.distances(A, lengths, U, shares)
+        if self._log_shares is not None:
+            distances -= 2 * self._log_shares
+        nearest = distances.argmin(axis=1)
+        right: NDArray[np.bool_] = shares[np.arange(len(U)), nearest] > 0
+        return right
 
-        With M = Σ + r I and u = f − m_c, a row is nearest to the class j with the least
-        (f − m_j)ᵀ M⁻¹ (f − m_j). To leave it out takes a u uᵀ off Σ, a = 1 / n (1 − 1/n_c), which
+    def distances(self, A: Numbers, lengths: Numbers, U: Matrix, shares: Matrix) -> Numbers:
+        """Return how far each row is from each class, squared, by all rows but itself.
+
+        With M = Σ + r I and u = f − m_c, a row has the distance (f − m_j)ᵀ M⁻¹ (f − m_j) from the
+        class j. To leave it out takes a u uᵀ off Σ, a = 1 / n (1 − 1/n_c), which
         adds a (uᵀM⁻¹(f − m_j))² / (1 − a uᵀM⁻¹u), and moves m_c, which multiplies the distance from
         it by (1 − 1/n_c)⁻². ``lengths`` are uᵀM⁻¹u. Of several classes, u is about their mean.
         """
@@ -282,14 +376,10 @@ class _Centres:
         across = lengths[:, None] + (UA * shares).sum(axis=1)[:, None] - UA  # uᵀM⁻¹(f − m_j)
         mixed = shares @ G
         between = (mixed * shares).sum(axis=1)[:, None] - 2 * mixed + np.diag(G)
-        distances = 2 * across - lengths[:, None] + between
-        distances += (a / np.maximum(1 - a * lengths, 1e-4))[:, None] * np.square(across)
-        distances /= np.square(1 - part)
-        if self._log_shares is not None:
-            distances -= 2 * self._log_shares
-        nearest = distances.argmin(axis=1)
-        right: NDArray[np.bool_] = shares[np.arange(len(U)), nearest] > 0
-        return right
+        found: Numbers = 2 * across - lengths[:, None] + between
+        found += (a / np.maximum(1 - a * lengths, 1e-4))[:, None] * np.square(across)
+        found /= np.square(1 - part)
+        return found
 
 
 def _plus(packed: Matrix, F: Matrix, sign: int, *, overwrite: bool = False) -> Matrix:
@@ -331,8 +421,14 @@ def _solved(
             solved, _ = spftrs(D, factor, apart.T.astype(np.float32), uplo="L")
             lengths = np.zeros(0)
             if U is not None:
-                halves = stfsm(1.0, factor, U.T, uplo="L")
-                lengths = np.square(halves).sum(axis=0, dtype=np.float64)
+                lengths = np.concatenate(
+                    [
+                        np.square(stfsm(1.0, factor, U[start : start + 1000].T, uplo="L")).sum(
+                            axis=0, dtype=np.float64
+                        )
+                        for start in range(0, len(U), 1000)
+                    ]
+                )
             return np.asarray(solved, np.float64), lengths
         ridge *= 10
     raise InputError(TOO_LARGE)

@@ -115,7 +115,9 @@ class SDOH(NormalizedHasher):
         the memory, left out one at a time, are best told their class.
     doubt : float or None, default=1.0
         A row of the memory takes no part in the steps if another class leads its own by more than
-        this, in units of the spread of scores: its label is likely wrong. None: all rows do.
+        this, in units of the spread of scores: its label is likely wrong. And where a third of
+        the classes seem to have mostly wrong labels, the rows of the memory count for the classes
+        that they probably belong to. None: labels are taken as they are.
     equal_classes : bool, default=True
         All classes weigh the same in it, however rare. False: as often as they come.
     passes : int, default=5
@@ -616,16 +618,24 @@ class SDOH(NormalizedHasher):
             if self.waiting_:
                 rows, labels = self._all_waiting()
                 sums.add(self._mapped(rows), self._shares(labels))
-            judges = None
-            if self.ridge is None:
-                shares = self._shares_of(self.memory_.labels[:JUDGES])
-                judges = self._mapped(self.memory_.rows[:JUDGES]), shares
-            return *sums.scores(self.ridge, equal=equal, judges=judges), sums.is_there
+            judges = doubted = None
+            if self.ridge is None or self.doubt is not None:
+                judges = self._labelled_rows(JUDGES)
+            if self.doubt is not None:
+                doubted = self._labelled_rows
+            scores = sums.scores(self.ridge, equal=equal, judges=judges, doubted=doubted)
+            return *scores, sums.is_there
         rows, labels = self._all_waiting()
         self.parts_ = self._learned_parts(rows)
         shares = self._shares(labels)
-        scores = scores_of_rows(self._mapped(rows), shares, self.ridge, equal=equal)
+        doubt = self.doubt is not None
+        scores = scores_of_rows(self._mapped(rows), shares, self.ridge, equal=equal, doubt=doubt)
         return *scores, shares.sum(axis=0) > 0
+
+    def _labelled_rows(self, n: int | None = None) -> tuple[Matrix, Matrix]:
+        """Return the features of the memory's first n rows, or all, and their classes' shares."""
+        shares = self._shares_of(self.memory_.labels[:n])
+        return self._mapped(self.memory_.rows[:n]), shares
 
     def _take_steps(self, X: Matrix, labels: NDArray[Any]) -> None:
         """Learn the hash functions from rows of the memory, stage by stage."""
