@@ -39,7 +39,7 @@ def test_the_diagonal_is_where_lapack_has_it(d):
 
 def test_its_decisions_are_those_of_linear_discriminant_analysis():
     X, shares, y = rows()
-    A, b = summed(X, shares).scores(1e-6, equal=False)
+    A, b, _ = summed(X, shares).scores(1e-6, equal=False)
     oracle = LinearDiscriminantAnalysis(solver="lsqr").fit(X, y).decision_function(X)
     scores = X @ A + b
     gaps, wanted = (Z - Z.mean(axis=1, keepdims=True) for Z in (scores, oracle))
@@ -54,8 +54,8 @@ def test_few_rows_have_the_scores_that_their_sums_have(equal, n):
     X, shares, _ = rows(n, d=60)
     shares[:5] = 0  # rows without a label
     shares[5:10] = 0.5 * (shares[5:10] + np.roll(shares[5:10], 1, axis=1))  # and with two
-    A, b = summed(X, shares).scores(0.05, equal=equal)
-    few, offsets = scores_of_rows(X, shares, 0.05, equal=equal)
+    A, b, _ = summed(X, shares).scores(0.05, equal=equal)
+    few, offsets, _ = scores_of_rows(X, shares, 0.05, equal=equal)
     np.testing.assert_allclose(few, A, atol=2e-3 * np.abs(A).max())
     np.testing.assert_allclose(offsets, b, atol=2e-3 * np.abs(b).max())
 
@@ -107,7 +107,7 @@ def test_a_copy_does_not_see_what_is_added_later():
 
 def test_rows_that_are_all_the_same_give_finite_scores():
     X = np.ones((10, 8), np.float32)
-    A, b = summed(X, np.eye(2, dtype=np.float32)[[0, 1] * 5]).scores(0.05, equal=True)
+    A, b, _ = summed(X, np.eye(2, dtype=np.float32)[[0, 1] * 5]).scores(0.05, equal=True)
     assert np.isfinite(A).all()
     assert np.isfinite(b).all()
 
@@ -122,7 +122,7 @@ def test_rows_left_out_are_judged_as_if_they_had_never_come(ridge, equal):
     right = 0
     for i in range(90):
         others = np.arange(90) != i
-        A, b = summed(X[others], shares[others]).scores(ridge, equal=equal)
+        A, b, _ = summed(X[others], shares[others]).scores(ridge, equal=equal)
         right += np.argmax(X[i] @ A + b) == y[i]
     centres = _Centres(summed(X, shares), equal=equal)
     seen = []
@@ -155,7 +155,7 @@ def test_the_ridge_is_larger_for_few_rows_and_wrong_labels():
         y = np.where(random.random(n) < wrong, random.integers(4, size=n), y)
         shares = np.eye(4, dtype=np.float32)[y]
         sums = summed(X, shares)
-        A, _ = sums.scores(None, equal=True, judges=(X[:1000], shares[:1000]))
+        A, *_ = sums.scores(None, equal=True, judges=(X[:1000], shares[:1000]))
         found = [ridge for ridge in RIDGES if np.allclose(A, sums.scores(ridge, equal=True)[0])]
         return found[0]
 
@@ -178,7 +178,7 @@ def test_a_larger_ridge_must_be_better_by_more_than_chance(monkeypatch, gained, 
     told = iter([rows >= gained, rows < 100 - lost, rows < 0])  # of 0.05, 0.2 and 0.8
     monkeypatch.setattr(_Centres, "are_right", lambda *_: next(told))
     sums = summed(X, shares)
-    A, _ = sums.scores(None, equal=True, judges=(X, shares))
+    A, *_ = sums.scores(None, equal=True, judges=(X, shares))
     np.testing.assert_array_equal(A, sums.scores(ridge, equal=True)[0])
 
 
@@ -209,6 +209,8 @@ def test_wrong_labels_are_put_right(ridge, equal):
     best = summed(X, true).scores(ridge, equal=equal, judges=(X, true))
     was, now, could = (means_apart(each, X, y) for each in (plain, found, best))
     assert now > was + 0.5 * (could - was)
+    assert plain.right is None
+    assert ((found.right < 0.5) == (said != y)).mean() > 0.9
     of_rows = scores_of_rows(X, shares, ridge, equal=equal, doubt=True)
     np.testing.assert_allclose(of_rows[0], found[0], atol=0.01 * np.abs(found[0]).max())
 

@@ -6,7 +6,7 @@ can be subtracted again.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,14 @@ TOO_LARGE = (
     "in X, or load another copy of the model."
 )
 ROUNDING = 1e-6  # of the trace of Σ f fᵀ: what its sums in float32 may be off by, and a bit more
+
+
+class Scores(NamedTuple):
+    """Scores of the classes, f A + b, and how far rows that were doubted belong to their labels."""
+
+    A: Matrix  # (D, C)
+    b: Matrix  # (C,)
+    right: Matrix | None = None  # (n,), if labels were put right
 
 
 class ClassSums(Streaming):
@@ -148,7 +156,7 @@ class ClassSums(Streaming):
         equal: bool,
         judges: LabelledRows | None = None,
         doubted: Callable[[], LabelledRows] | None = None,
-    ) -> tuple[Matrix, Matrix]:
+    ) -> Scores:
         """Return A (D, C) and b (C,): f A + b are the scores of linear discriminant analysis.
 
         With class means m_c about their own mean m, each by its weight, and the covariance Σ within
@@ -163,7 +171,7 @@ class ClassSums(Streaming):
         ``doubted`` returns rows of the sums whose labels may be wrong. If the judges are sure that
         this spoils many classes (``fit_noise``), these rows count for the classes that they
         probably belong to (``probable_shares``), and the scores are worked out anew, by the same
-        ridge.
+        ridge. How much of each still belongs to its own labels is then returned as well.
         """
         products = self.products_ / np.float32(self.n_rows_)
         diagonal = diagonal_places(len(self.total_))
@@ -206,7 +214,7 @@ class ClassSums(Streaming):
 
 def scores_of_rows(
     F: Matrix, shares: Matrix, ridge: float | None, *, equal: bool, doubt: bool = False
-) -> tuple[Matrix, Matrix]:
+) -> Scores:
     """Return what ``ClassSums.scores`` would of these rows alone: quick, if they are few.
 
     With X the rows and what is taken off, J their signs, and products of rows instead of features:
@@ -255,7 +263,7 @@ def _scores(
     equal: bool,
     judges: LabelledRows | None,
     doubted: Callable[[], LabelledRows] | None,
-) -> tuple[Matrix, Matrix]:
+) -> Scores:
     """Return the scores: see ``ClassSums.scores``."""
     centres = _Centres(sums, equal=equal)
     there, solve = centres.is_there, solve_for(centres)
@@ -272,8 +280,10 @@ def _scores(
     instead = np.zeros_like(shares)
     fit = fit_noise(distances, own)
     instead[:, there] = probable_shares(distances, own, sums.counts_[there], fit)
+    right = np.where(shares > 0, instead, 0).sum(axis=1)
+    right[~shares.any(axis=1)] = 1  # without a label, nothing is wrong
     centres = _Centres(sums.relabelled(F, shares, instead), equal=equal)
-    return centres.scores(solve_for(centres)(ridge, None)[0])
+    return centres.scores(solve_for(centres)(ridge, None)[0])._replace(right=right)
 
 
 def _known(rows: LabelledRows, there: NDArray[np.bool_]) -> LabelledRows:
@@ -339,12 +349,12 @@ class _Centres:
         self._origin = mean + middle
         self._log_shares = None if equal else np.log(shares)
 
-    def scores(self, A: Numbers) -> tuple[Matrix, Matrix]:
+    def scores(self, A: Numbers) -> Scores:
         """Return the scores, given their weights."""
         b = -self._origin @ A - np.einsum("cd,dc->c", self.apart, A) / 2
         if self._log_shares is not None:
             b = b + self._log_shares
-        return A.astype(np.float32), b.astype(np.float32)
+        return Scores(A.astype(np.float32), b.astype(np.float32))
 
     def from_own(self, F: NDArray[Any], shares: Matrix) -> Matrix:
         """Return rows less the mean of their own classes."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from streamhash.base import Matrix, StreamPart, dense, new_generator, random_directions, snapshot
-from streamhash.discriminant import TOO_LARGE, ClassSums, scores_of_rows
+from streamhash.discriminant import TOO_LARGE, ClassSums, Scores, scores_of_rows
 from streamhash.errors import InputError
 from streamhash.features import AnchorMap, NormalizedHasher, UnitRows, unit_length
 from streamhash.kernels.learning.pairs import PairRule, count_similar, pair_gradient
@@ -117,7 +117,8 @@ class SDOH(NormalizedHasher):
         A row of the memory takes no part in the steps if another class leads its own by more than
         this, in units of the spread of scores: its label is likely wrong. And where a third of
         the classes seem to have mostly wrong labels, the rows of the memory count for the classes
-        that they probably belong to. None: labels are taken as they are.
+        that they probably belong to, and those whose labels are probably wrong take no part.
+        None: labels are taken as they are.
     equal_classes : bool, default=True
         All classes weigh the same in it, however rare. False: as often as they come.
     passes : int, default=5
@@ -592,7 +593,7 @@ class SDOH(NormalizedHasher):
         return self
 
     def _settle(self) -> None:
-        A, b, is_there = self._analysis()
+        (A, b, right), is_there = self._analysis()
         Z = self._of_memory(lambda F: F @ A + b)
         Z -= Z.mean(axis=1, keepdims=True)
         # A softmax neither flat nor all or nothing: scores of a row spread by 1, as a mean square.
@@ -606,12 +607,14 @@ class SDOH(NormalizedHasher):
             own = np.where(self._shares_of(labels)[:, is_there] > 0, Z, -np.inf).max(axis=1)
             lead = (Z.max(axis=1) - own) / spread  # infinite without any label
             certain = (lead <= self.doubt) | np.isinf(lead)
+            if right is not None:
+                certain &= right >= 0.5
             X, labels = X[certain], labels[certain]
         self._take_steps(X, labels)
         self.settled_ = True
 
-    def _analysis(self) -> tuple[Matrix, Matrix, NDArray[np.bool_]]:
-        """Return weights and offsets of the class scores, and which classes have them."""
+    def _analysis(self) -> tuple[Scores, NDArray[np.bool_]]:
+        """Return the class scores, and which classes have them."""
         equal = self.equal_classes
         if self.sums_.n_rows_:
             sums = snapshot(self.sums_)
@@ -624,13 +627,13 @@ class SDOH(NormalizedHasher):
             if self.doubt is not None:
                 doubted = self._labelled_rows
             scores = sums.scores(self.ridge, equal=equal, judges=judges, doubted=doubted)
-            return *scores, sums.is_there
+            return scores, sums.is_there
         rows, labels = self._all_waiting()
         self.parts_ = self._learned_parts(rows)
         shares = self._shares(labels)
         doubt = self.doubt is not None
         scores = scores_of_rows(self._mapped(rows), shares, self.ridge, equal=equal, doubt=doubt)
-        return *scores, shares.sum(axis=0) > 0
+        return scores._replace(right=None), shares.sum(axis=0) > 0  # not those of the memory
 
     def _labelled_rows(self, n: int | None = None) -> tuple[Matrix, Matrix]:
         """Return the features of the memory's first n rows, or all, and their classes' shares."""
