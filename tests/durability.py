@@ -74,7 +74,7 @@ def add(ids, version=0, *, labelled=True):
         new = {
             i: (row.tobytes(), label) for i, row, label in zip(ids, vectors, labels, strict=True)
         }
-        return {**there, **new}
+        return {**there, **new, "judged": judged_of_others(there, ids)}
 
     return Step("replace" if version else "add", call, effect)
 
@@ -88,13 +88,23 @@ def label(ids, value):
 
 def delete(ids):
     def effect(there):
-        return {i: item for i, item in there.items() if i not in ids}
+        left = {i: item for i, item in there.items() if i not in ids}
+        return {**left, "judged": judged_of_others(there, ids)}
 
     return Step("delete", lambda c: c.delete([*ids]), effect)
 
 
 def feedback(query_ids, ids, good):
-    return Step("feedback", lambda c: c.feedback(query_id=query_ids, id=ids, good=good))
+    def effect(there):
+        new = zip(ids, good, query_ids, strict=True)
+        return {**there, "judged": (*there["judged"], *new)}
+
+    return Step("feedback", lambda c: c.feedback(query_id=query_ids, id=ids, good=good), effect)
+
+
+def judged_of_others(there, ids):
+    """What is judged of items but these."""
+    return tuple(each for each in there["judged"] if not {each[0], each[2]} & {*ids})
 
 
 STEPS = [
@@ -122,7 +132,9 @@ def state(c):
     vectors = np.array([item.vector for item in items])
     if c.model_number:
         assert np.array_equal(codes, c.model().transform(vectors)), "codes of another model"
-    return {item.id: (item.vector.tobytes(), item.label) for item in items}
+    judged = tuple((each.id, each.good, each.query_id) for each in c.judgements())
+    there = {item.id: (item.vector.tobytes(), item.label) for item in items}
+    return {**there, "judged": judged}
 
 
 def learned(c):

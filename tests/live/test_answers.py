@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from answer_twin import TwinItem, assert_found, find
 from fuzzing import machine_settings
-from streamhash import LSH, InputError
+from streamhash import LSH, OKH, InputError
 from streamhash.base import NotStartedError
 from streamhash.live import Collection, journal, pages
 from streamhash.live.scoring import RowCache
@@ -56,10 +56,12 @@ class Machine(RuleBasedStateMachine):
         journal.TIDY_AFTER = 5
         self.folder = tempfile.TemporaryDirectory()
         path = f"{self.folder.name}/items"
-        hasher = LSH(12, batch_size=4, random_state=0)
-        self.c = Collection.create(path, hasher, vectors=self.vectors)
+        self.c = Collection.create(path, self.hasher(), vectors=self.vectors)
         self.reader = Collection.open(path, read_only=True)
         self.there, self.n = {}, 0
+
+    def hasher(self):
+        return LSH(12, batch_size=4, random_state=0)
 
     def teardown(self):
         self.c.close()
@@ -122,6 +124,29 @@ class HalfMachine(Machine):
     vectors = "float16"
 
 
+class JudgedMachine(Machine):
+    """With answers that are judged, and models that learn from that."""
+
+    def hasher(self):
+        return OKH(12, batch_size=4, n_anchors=8, random_state=0)
+
+    @precondition(lambda self: self.c.model_number and self.there)
+    @rule(number=st.integers(1, 40), data=st.data())
+    def judge(self, number, data):
+        before = self.c.status()["feedback"]["stored"]
+        ids = self.c.search([vector(number)], 3).ids[0]
+        ids = ids[ids >= 0]
+        good = data.draw(st.lists(st.booleans(), min_size=len(ids), max_size=len(ids)))
+        assert self.c.feedback(vector(number), ids, good) == len(ids)
+        assert self.c.status()["feedback"]["stored"] == before + len(ids)
+
+    @precondition(lambda self: self.c.model_number)
+    @rule()
+    def refresh(self):
+        self.c.refresh()
+        assert self.c.status()["feedback"]["waiting"] == 0
+
+
 def case_of(machine, examples):
     case = machine.TestCase
     case.settings = machine_settings(examples=examples, steps=10)
@@ -130,6 +155,7 @@ def case_of(machine, examples):
 
 
 TestAnswers, TestAnswersOfHalves = case_of(Machine, 6), case_of(HalfMachine, 2)
+TestJudgedAnswers = case_of(JudgedMachine, 3)
 
 
 @pytest.fixture(scope="module")

@@ -111,6 +111,7 @@ def test_a_full_disk_is_an_error_and_nothing_is_half_there(small_disk):
         lambda: c.add([100], X[100:101]),
         lambda: c.add([5], X[100:101], existing="replace"),
         lambda: c.label([1], [2]),
+        lambda: c.feedback(query_id=1, id=[2, 3]),
         lambda: c.delete([1]),
         lambda: c.refresh(),
     ):
