@@ -7,10 +7,11 @@ from streamhash.lab import read_rows
 from streamhash.lab.comparison import brief
 from streamhash.lab.rows import Row
 
-__all__ = ["defaults_table"]
+__all__ = ["defaults_table", "labelled_table"]
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "results" / "defaults"
+LABELLED = ROOT / "results" / "labelled"
 SETS = ("digits", "mnist", "cifar10-features", "miniplaces-features")
 NOT_SETTINGS = ("n_bits", "random_state")
 
@@ -40,3 +41,22 @@ def _changes(row: Row) -> str:
         if name not in NOT_SETTINGS and default.get(name) != value
     ]
     return ", ".join(changed)
+
+
+def labelled_table() -> str:
+    """MAP with the database encoded and labelled, for all methods whose labels have codes."""
+    found: dict[str, dict[tuple[str, str], float]] = {}
+    sets = ("mnist", "cifar10-features")
+    for data in sets:
+        for row in read_rows(LABELLED / data / "rows.jsonl"):
+            assert (row["settings"], row["n_bits"], row["seed"]) == ("default", 32, 0)
+            cells = found.setdefault(row["method"], {})
+            cells[data, row["database_codes"]] = row["metrics"]["map"]
+    columns = [(data, codes) for data in sets for codes in ("encoded", "labelled")]
+    lines = [["mAP, 32 bits", *(f"{data}, database {codes}" for data, codes in columns)]]
+    lines.append(["---", *["---:"] * len(columns)])
+    for name, method in METHODS.items():
+        if method.has_label_codes and name in found:
+            values = [found[name].get(column) for column in columns]
+            lines.append([method.__name__, *("–" if v is None else brief(v) for v in values)])
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -32,15 +32,18 @@ from .features import (
 )
 from .hashers import (
     BSODH as BSODH,
+    FOH as FOH,
     FROSH as FROSH,
     HCOH as HCOH,
     HMOH as HMOH,
     ITQ as ITQ,
+    LEMON as LEMON,
     LSH as LSH,
     OKH as OKH,
     OSH as OSH,
     PCAH as PCAH,
     SDOH as SDOH,
+    SDOHHC as SDOHHC,
     AdaptHash as AdaptHash,
     MIHash as MIHash,
     RidgeHash as RidgeHash,

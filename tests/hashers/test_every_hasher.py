@@ -9,13 +9,16 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from quick import plain_sdoh
 from streamhash import (
     BSODH,
+    FOH,
     FROSH,
     HCOH,
     HMOH,
+    LEMON,
     LSH,
     OKH,
     OSH,
     SDOH,
+    SDOHHC,
     AnchorMap,
     CenterScale,
     InputError,
@@ -50,6 +53,9 @@ HASHERS = {
     "BSODH.published": BSODH.published("mnist", n_bits=16, random_state=0, batch_size=150),
     "RidgeHash(linear)": RidgeHash(n_bits=16, n_anchors=None, random_state=0),
     "RidgeHash.published": RidgeHash.published("mnist", n_bits=16, random_state=0, n_anchors=60),
+    "FOH.published": FOH.published("mnist", n_bits=16, random_state=0, batch_size=150),
+    "LEMON.published": LEMON.published("mnist", n_bits=16, random_state=0, batch_size=150),
+    "SDOHHC(released)": SDOHHC(n_bits=16, form="released", n_anchors=60, random_state=0),
     "HCOH(memory)": HCOH(n_bits=16, memory=100, random_state=0),
     "MIHash(memory)": MIHash(n_bits=16, memory=100, random_state=0),
     "OKH(memory)": OKH(n_bits=16, memory=100, random_state=0),
@@ -75,6 +81,8 @@ RAW = "the published settings take the features as they are, as the authors' pro
 EXEMPT = {
     ("SDOH.published", "scales_do_not_matter"): RAW,
     ("BSODH.published", "scales_do_not_matter"): RAW,
+    ("FOH.published", "scales_do_not_matter"): RAW,
+    ("LEMON.published", "scales_do_not_matter"): RAW,
 }
 
 

@@ -7,10 +7,12 @@ from typing import Any
 from streamhash.base import OnlineHasher
 from streamhash.hashers.adapthash import AdaptHash as AdaptHash
 from streamhash.hashers.bsodh import BSODH as BSODH
+from streamhash.hashers.foh import FOH as FOH
 from streamhash.hashers.frosh import FROSH as FROSH
 from streamhash.hashers.hcoh import HCOH as HCOH
 from streamhash.hashers.hmoh import HMOH as HMOH
 from streamhash.hashers.itq import ITQ as ITQ
+from streamhash.hashers.lemon import LEMON as LEMON
 from streamhash.hashers.lsh import LSH as LSH
 from streamhash.hashers.mihash import MIHash as MIHash
 from streamhash.hashers.okh import OKH as OKH
@@ -18,6 +20,7 @@ from streamhash.hashers.osh import OSH as OSH
 from streamhash.hashers.pcah import PCAH as PCAH
 from streamhash.hashers.ridgehash import RidgeHash as RidgeHash
 from streamhash.hashers.sdoh import SDOH as SDOH
+from streamhash.hashers.sdohhc import SDOHHC as SDOHHC
 from streamhash.hashers.sketchhash import SketchHash as SketchHash
 
 # By the names that the command line uses, in the order of their listing: those that learn from
@@ -31,6 +34,9 @@ LISTED = (
     OSH,
     AdaptHash,
     OKH,
+    SDOHHC,
+    FOH,
+    LEMON,
     RidgeHash,
     FROSH,
     SketchHash,
