@@ -125,6 +125,14 @@ def bench(
         float,
         Option(metavar="SHARE", help="Share of the stream's labels that is drawn at random."),
     ] = 0.0,
+    database: Annotated[
+        str,
+        Option(
+            metavar="WHICH",
+            help="Codes of the database: encoded, or labelled (those of its labels, as later "
+            "papers do).",
+        ),
+    ] = "encoded",
     stream: Stream = None,
     queries_per_class: QueriesPerClass = None,
     checkpoints: Annotated[
@@ -191,6 +199,7 @@ def bench(
             changes=wanted,
             order=None if order is None else options.split_names(order) or order,
             label_noise=label_noise,
+            database=database,
             stream=stream,
             quick=quick,
             checkpoints=checkpoints,

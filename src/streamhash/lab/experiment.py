@@ -23,7 +23,8 @@ from streamhash.lab.run import Plan, plan_cell
 QUICK = {"stream": 4000, "checkpoints": 3, "rows": 100_000}
 QUICK_BITS = (32,)
 PROTOCOL_FACTS = ("stream", "queries_per_class", "split", "checkpoints", "curve_metric")
-STREAM_FACTS = {name: LATER[name] for name in ("order", "label_noise")}  # the papers' streams
+# The papers' streams and database.
+STREAM_FACTS = {name: LATER[name] for name in ("order", "label_noise", "database_codes")}
 
 
 @dataclass(frozen=True)

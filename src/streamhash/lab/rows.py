@@ -34,7 +34,7 @@ IDENTITY = (
 # Came later: what a row without them was.
 LATER = {
     **{"split": "all", "curve_metric": "map", "test_seeds": 0},
-    **{"order": "shuffled", "label_noise": 0.0},
+    **{"order": "shuffled", "label_noise": 0.0, "database_codes": "encoded"},
 }
 LATER_PARAMETERS: dict[str, Any] = {"memory": 0, "features": None}
 # The five metrics of the papers: name in the row, heading, and what it says in plain words.
@@ -241,13 +241,24 @@ def describe_stream(cell: Mapping[str, Any]) -> str:
     return ", ".join([*([order] if order != LATER["order"] else []), *wrong])
 
 
+def describe_database(cell: Mapping[str, Any]) -> str:
+    """Say where the database's codes come from; empty if from the hash function.
+
+    >>> describe_database({"database_codes": "labelled"})
+    'database labelled'
+    """
+    codes = cell.get("database_codes", LATER["database_codes"])
+    return f"database {codes}" if codes != LATER["database_codes"] else ""
+
+
 def _labels(rows: list[Row]) -> list[str]:
     """Name lines by method and what was set; those still alike also by their stream and number."""
     labels = []
     for row in rows:
         settings = [row["settings"]] if row["settings"] != "default" else []
         changes = [f"{name}={value}" for name, value in row["changes"].items()]
-        changes += [f"({stream})"] if (stream := describe_stream(row)) else []
+        told = describe_stream(row), describe_database(row)
+        changes += [f"({each})" for each in told if each]
         labels.append(" ".join([method_name(row["method"]), *settings, *changes]))
     for more in (
         lambda row, _: f"{row['stream']:,} instances",

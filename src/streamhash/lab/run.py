@@ -7,6 +7,10 @@ for all its trials; so its spread over trials is smaller than ours.) Streams com
 too, and with wrong labels (:mod:`~streamhash.lab.orders`); true labels are judged by. A set in
 order of time has its own split, the first rows against the last, and comes as it is.
 
+The database is *encoded*: its items pass through the hash function, as queries do. Papers after
+2019 search one that is *labelled*: an item has the code of its label, whatever its features are.
+Both can be had (``database``), where a method has codes of labels, and are not to be compared.
+
 Features: default settings get them as they are, since they scale by themselves. Published settings
 get what their authors fed them, the class fact ``published_features``: "raw", or "centre_unit",
 where the mean is taken over everything, queries too, as the reference does. Tuned settings are the
@@ -52,6 +56,7 @@ from streamhash.lab.rows import (
     ROWS_FILE,
     Row,
     append_row,
+    describe_database,
     describe_stream,
     latest,
     read_rows,
@@ -65,6 +70,7 @@ SETTINGS = ("default", "published", "tuned")
 # all: queries of every class, the rest is searched. unseen: a quarter of the classes is never
 # learned, and only these are asked for and searched. validation: all of it from the stream alone.
 SPLITS = ("all", "unseen", "validation")
+DATABASES = ("encoded", "labelled")
 CURVE_TOP = {"map": None, "map@1000": 1000}  # results that a curve's metric looks at
 CHECKPOINTS = 10
 STREAM = 20_000
@@ -88,6 +94,8 @@ HELD_WHOLE_BYTES = 2**30  # up to which a set is put in order as a whole
 WARM_UP_ROWS = 200  # twice, as some methods only begin to learn at their second stage
 CONVENTIONS = {
     "ties": "index: items at equal distance stand in database order, which is random",
+    "database_codes": "encoded: by the hash function, as queries; labelled: the codes of their "
+    "labels, and those of labels that have none yet by the hash function",
     "map": "divided by all relevant items; queries without any are dropped",
     "map@1000": "divided by the relevant items among the 1000; queries without any are dropped",
     "precision@h2": "0 for a query without any item within distance 2",
@@ -121,6 +129,7 @@ class Plan:
     test_seeds: int = 0  # of a validation: seeds whose queries must stay unseen
     order: str = "shuffled"  # in which the stream comes, one of ORDERS
     label_noise: float = 0.0  # share of the stream's labels that is drawn at random
+    database_codes: str = "encoded"  # or "labelled": items have the codes of their labels
     curve_by_class: bool = False  # whether the row tells the quality of each class on the way
 
     def hasher(self) -> OnlineHasher:
@@ -181,6 +190,7 @@ class Plan:
             "curve-metric": None if self.curve_metric == "map" else self.curve_metric,
             "order": None if self.order == usual_order(self.data) else self.order,
             "label-noise": self.label_noise or None,
+            "database": None if self.database_codes == "encoded" else self.database_codes,
         }
         command = ["streamhash", "bench"]
         for name, value in options.items():
@@ -194,8 +204,8 @@ class Plan:
         parts = [self.method, *([self.settings] if self.settings != "default" else [])]
         parts += [f"{name}={value}" for name, value in self.changes.items()]
         parts += [f"({self.split})"] if self.split != "all" else []
-        stream = describe_stream({"order": self.order, "label_noise": self.label_noise})
-        parts += [f"({stream})"] if stream else []
+        cell = {name: getattr(self, name) for name in LATER}
+        parts += [f"({told})" for told in (describe_stream(cell), describe_database(cell)) if told]
         return f"{' '.join(parts)}, {self.data.name}, {self.n_bits} bits, seed {self.seed}"
 
 
@@ -215,6 +225,7 @@ def plan_cell(
     test_seeds: int = 0,
     order: str | None = None,
     label_noise: float = 0.0,
+    database: str = "encoded",
     curve_by_class: bool = False,
 ) -> Plan:
     """Decide all of a cell; what is None is chosen by the protocol and the size of the data.
@@ -238,6 +249,8 @@ def plan_cell(
         classes), "runs" (of one class), "single" (one row a call) or "natural" (the set's own);
         None for the usual one, "shuffled" unless the set is in order of time
     label_noise : share of the stream's labels that is drawn anew from all classes
+    database : "encoded", by the hash function as queries are; or "labelled", as later papers do:
+        items have the codes of their labels, if the method has such (``has_label_codes``)
     curve_by_class : whether the row has the quality of each class at the checkpoints
     """
     found = data if isinstance(data, DataSet) else load_data(data)
@@ -247,6 +260,7 @@ def plan_cell(
         ("split", split, SPLITS),
         ("curve_metric", curve_metric, tuple(CURVE_TOP)),
         ("order", order, tuple(ORDERS)),
+        ("database", database, DATABASES),
     ):
         if value not in known:
             raise InputError(f"{name}={value!r} is unknown; pass one of {', '.join(known)}.")
@@ -258,13 +272,15 @@ def plan_cell(
         )
     name = _path_of(find_method(method))
     _refuse_several_labels(name, found)
+    if database == "labelled":
+        _refuse_without_label_codes(name, split)
     if found.card.queries_from is None:
         per_class = _queries_per_class(found) if queries_per_class is None else queries_per_class
         n_classes = found.y.shape[1] if found.y.ndim == 2 else len(np.unique(found.y))
-        database = max(1, len(found.X) - per_class * n_classes)
+        n_items = max(1, len(found.X) - per_class * n_classes)
     else:
         _refuse_other_queries(found, split, queries_per_class)
-        per_class, database = 0, found.card.queries_from
+        per_class, n_items = 0, found.card.queries_from
     tuned: Mapping[str, Any] = {}
     if settings == "tuned":
         from streamhash.lab.tuning import tuned_settings
@@ -277,7 +293,7 @@ def plan_cell(
         seed=seed,
         settings=settings,
         changes=dict(changes or {}),
-        stream=min(STREAM, database) if stream is None else stream,
+        stream=min(STREAM, n_items) if stream is None else stream,
         queries_per_class=per_class,
         checkpoints=checkpoints,
         split=split,
@@ -286,6 +302,7 @@ def plan_cell(
         test_seeds=test_seeds,
         order=order,
         label_noise=float(label_noise),
+        database_codes=database,
         curve_by_class=curve_by_class,
     )
     plan.hasher()  # refuses what it cannot be made with before anything runs
@@ -309,6 +326,20 @@ def _refuse_several_labels(method: str, data: DataSet) -> None:
         raise InputError(
             f"{method} learns from one label a row, and {data.name} has several; choose from "
             f"{others}."
+        )
+
+
+def _refuse_without_label_codes(method: str, split: str) -> None:
+    if not find_method(method).has_label_codes:
+        others = ", ".join(name for name in METHODS if METHODS[name].has_label_codes)
+        raise InputError(
+            f"database='labelled': labels have no codes in {method}; pass encoded, or choose from "
+            f"{others}."
+        )
+    if split == "unseen":
+        raise InputError(
+            "database='labelled': classes that are never learned have no codes; pass encoded, or "
+            "another split."
         )
 
 
@@ -363,9 +394,18 @@ def find_methods(methods: Method | Sequence[Method]) -> list[str]:
     return [_path_of(find_method(method)) for method in methods]
 
 
-def fitting_methods(methods: Method | Sequence[Method], data: DataSet) -> list[str]:
-    """Return the names of methods; of "all", those that cannot learn from the data are left out."""
+def fitting_methods(
+    methods: Method | Sequence[Method], data: DataSet, database: str = "encoded"
+) -> list[str]:
+    """Return the names of methods; of "all", those that cannot learn from the data are left out.
+
+    And so are those without codes of labels, if the database is to be coded by them.
+    """
     names = find_methods(methods)
+    if methods == "all" and database == "labelled":
+        without = [name for name in names if not find_method(name).has_label_codes]
+        log.warning("%s: left out, as labels have no codes in them.", ", ".join(without))
+        names = [name for name in names if name not in without]
     unfit = [name for name in names if methods == "all" and not _takes_labels_of(name, data)]
     if unfit:
         left_out = f"{', '.join(unfit)}: left out"
@@ -476,14 +516,30 @@ class PreparedSplit:
         for part in _slices(start, stop, 1 if self.is_single else whole_stages):
             hasher.partial_fit(self.stream[part], self.stream.labels[part])
 
-    def encode(self, hasher: OnlineHasher) -> tuple[Codes, Any, Codes, Any]:
+    def encode(
+        self, hasher: OnlineHasher, database: str = "encoded"
+    ) -> tuple[Codes, Any, Codes, Any]:
         """Return codes and labels, in the order that the metrics take them."""
 
-        def codes(part: Part) -> Codes:
+        def codes(part: Part, encoded: Callable[[Matrix], Codes]) -> Codes:
             slices = _slices(0, len(part), ROWS_AT_ONCE)
-            return np.concatenate([hasher.transform(part[rows]) for rows in slices])
+            return np.concatenate([encoded(part[rows]) for rows in slices])
 
-        return codes(self.queries), self.queries.labels, codes(self.database), self.database.labels
+        if database == "labelled":
+            items = self._of_labels(hasher)
+        else:
+            items = codes(self.database, hasher.transform)
+        asked = codes(self.queries, hasher.transform_queries)
+        return asked, self.queries.labels, items, self.database.labels
+
+    def _of_labels(self, hasher: OnlineHasher) -> Codes:
+        """Return the codes of the database's labels; items whose label has none are encoded."""
+        codes, is_known = hasher.label_codes(self.database.labels)
+        for rows in _slices(0, len(codes), ROWS_AT_ONCE):
+            unknown = ~is_known[rows]
+            if unknown.any():
+                codes[rows][unknown] = hasher.transform(self.database[rows][unknown])
+        return codes
 
 
 def _slices(start: int, stop: int, size: int) -> list[slice]:
@@ -588,13 +644,13 @@ def run_plan(plan: Plan) -> Row:
             hasher.settle()  # so that its time is counted here, not as encoding
         done = stop
         if done < n_stream:
-            coded = parts.encode(hasher)
+            coded = parts.encode(hasher, plan.database_codes)
             value = mean_average_precision(*coded, top=CURVE_TOP[metric])
             curve.append({"instances": done, metric: value})
             if by_class is not None:
                 by_class.look(coded, done, CURVE_TOP[metric])
     with _measured(seconds, "encode"):
-        coded = parts.encode(hasher)
+        coded = parts.encode(hasher, plan.database_codes)
     with _measured(seconds, "evaluate"):
         metrics = evaluate(*coded)
     if metric not in metrics:
@@ -928,14 +984,15 @@ def bench(
     out : folder whose ``rows.jsonl`` gets each row as soon as it is there
     resume : whether cells whose rows are in ``out`` are left out; their rows are returned
     jobs, executor, progress : as :func:`run_cells` takes them
-    choices : what else :func:`plan_cell` takes: stream, queries_per_class, split, label_noise, ...
+    choices : what else :func:`plan_cell` takes: stream, queries_per_class, split, label_noise,
+        database, ...
 
     >>> rows = bench(["lsh", "sdoh"], "digits", n_bits=16, quick=True, jobs=1)
     >>> [(row["method"], row["metrics"]["map"] > 0.6) for row in rows]
     [('lsh', False), ('sdoh', True)]
     """
     found = data if isinstance(data, DataSet) else load_data(data)
-    names = fitting_methods(methods, found)
+    names = fitting_methods(methods, found, choices.get("database") or "encoded")
     lengths = [n_bits] if isinstance(n_bits, int) else list(n_bits)
     changes = dict(changes or {})
     has = {name: _settable(find_method(name)) for name in names}

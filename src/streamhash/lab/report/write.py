@@ -18,7 +18,16 @@ from streamhash.lab import comparison as comparisons_module, rows as rows_module
 from streamhash.lab.comparison import Comparison, compare, compare_all
 from streamhash.lab.experiment import Experiment
 from streamhash.lab.report import figures as drawing, sentences, tables
-from streamhash.lab.rows import METRICS, Line, Row, by_group, describe_stream, latest, summarise
+from streamhash.lab.rows import (
+    METRICS,
+    Line,
+    Row,
+    by_group,
+    describe_database,
+    describe_stream,
+    latest,
+    summarise,
+)
 from streamhash.optional import import_optional
 
 if TYPE_CHECKING:
@@ -197,7 +206,7 @@ def _contest(line: Line) -> tuple[object, ...]:
     row = line.rows[0]
     alone = id(line) if row["settings"] != "default" else None
     stream = (row["stream"], describe_stream(row), row["split"], row["checkpoints"])
-    return (line.data, line.n_bits, *stream, alone)
+    return (line.data, line.n_bits, *stream, describe_database(row), alone)
 
 
 def _records(report: Report) -> Iterator[dict[str, Any]]:
