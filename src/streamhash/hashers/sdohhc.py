@@ -17,7 +17,7 @@ from streamhash.parameters import Choice, Number, Span, Values, Whole, parameter
 
 Signs = NDArray[np.int8]  # of -1 and +1
 Numbers = NDArray[np.float64]
-SWEEPS = 3  # over the bits, in each update
+TIMES = 3  # that an update goes over the bits
 
 
 class SDOHHC(RegressionHasher):
@@ -232,10 +232,10 @@ class SDOHHC(RegressionHasher):
                 if released
                 else theta * (teacher.T @ teacher) + eta * of_codes
             )
-            Y = _sweep(Y, targets, gram)
+            Y = _updated(Y, targets, gram)
             of_labels = np.zeros(B.shape) if released and later else eta * k * (L @ Y)
             gram = eta * (Y.T.astype(np.float64) @ Y)
-            B = _sweep(B, self.balance_weight * V + of_labels + old, gram)
+            B = _updated(B, self.balance_weight * V + of_labels + old, gram)
         self.Y_ = Y
         return B, V
 
@@ -266,8 +266,8 @@ class SDOHHC(RegressionHasher):
         return L @ self.Y_, L
 
 
-def _sweep(B: Signs, targets: Numbers, gram: Numbers) -> Signs:
+def _updated(B: Signs, targets: Numbers, gram: Numbers) -> Signs:
     """Set the bits (n, k) one after the other, each given all the others, several times."""
-    for _ in range(SWEEPS):
+    for _ in range(TIMES):
         B = update_bits(B, targets, gram)
     return B

@@ -257,8 +257,8 @@ def _labels(rows: list[Row]) -> list[str]:
     for row in rows:
         settings = [row["settings"]] if row["settings"] != "default" else []
         changes = [f"{name}={value}" for name, value in row["changes"].items()]
-        told = describe_stream(row), describe_database(row)
-        changes += [f"({each})" for each in told if each]
+        notes = describe_stream(row), describe_database(row)
+        changes += [f"({each})" for each in notes if each]
         labels.append(" ".join([method_name(row["method"]), *settings, *changes]))
     for more in (
         lambda row, _: f"{row['stream']:,} instances",

@@ -205,7 +205,7 @@ class Plan:
         parts += [f"{name}={value}" for name, value in self.changes.items()]
         parts += [f"({self.split})"] if self.split != "all" else []
         cell = {name: getattr(self, name) for name in LATER}
-        parts += [f"({told})" for told in (describe_stream(cell), describe_database(cell)) if told]
+        parts += [f"({note})" for note in (describe_stream(cell), describe_database(cell)) if note]
         return f"{' '.join(parts)}, {self.data.name}, {self.n_bits} bits, seed {self.seed}"
 
 
