@@ -149,10 +149,21 @@ def test_evaluate_measures_as_the_library_does(files, hasher):
     )
     codes = hasher.transform(digits.X)
     expected = evaluate(codes[1200:], digits.y[1200:], codes[:1200], digits.y[:1200])
-    assert json.loads(inside.stdout) == json.loads(beside.stdout) == pytest.approx(expected)
+    found = json.loads(inside.stdout)
+    assert found == json.loads(beside.stdout)
+    means, classes = found.pop("class_means"), found.pop("classes")
+    assert found == pytest.approx(expected)
+    assert [each["label"] for each in classes] == [*range(10)]
+    assert sum(each["queries"] for each in classes) == 597
+    assert means["map"] == pytest.approx(np.mean([each["map"] for each in classes]))
+    assert means["map"] != pytest.approx(found["map"], abs=1e-6)
     table = run(*words, "--database", files / "train.npz").stdout
-    assert f"mAP@1000   {expected['map@1000']:.4f}" in table
-    assert f"P@H2       {expected['precision@h2']:.4f}" in table
+    lines = [line.split() for line in table.splitlines()]
+    assert ["mAP@1000", f"{expected['map@1000']:.4f}", f"{means['map@1000']:.4f}"] in lines
+    assert ["P@H2", f"{expected['precision@h2']:.4f}", f"{means['precision@h2']:.4f}"] in lines
+    worst = min(classes, key=lambda each: each["map"])
+    first = lines.index(["The", "worst", "10", "of", "10", "classes:"]) + 4
+    assert lines[first][:3] == [str(worst["label"]), str(worst["queries"]), f"{worst['map']:.4f}"]
 
 
 def test_evaluate_wants_labels(files):

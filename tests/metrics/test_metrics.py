@@ -636,3 +636,18 @@ def test_the_page_on_evaluation_names_every_option():
         for option in inspect.signature(getattr(streamhash.metrics, name)).parameters.values():
             if option.kind is option.KEYWORD_ONLY:
                 assert f"`{option.name}`" in row
+
+
+def test_classes_are_measured_alone():
+    random = np.random.default_rng(0)
+    codes = random.integers(256, size=(60, 2), dtype=np.uint8)
+    labels = np.array(["often"] * 50 + ["rare"] * 10)
+    found = streamhash.metrics.evaluate_by_class(codes, labels, codes, labels)
+    assert [*found] == ["often", "rare"]
+    for label, values in found.items():
+        own = labels == label
+        alone = streamhash.metrics.evaluate(codes[own], labels[own], codes, labels)
+        assert values == pytest.approx({"queries": own.sum(), **alone})
+    matrix = np.stack([labels == "often", np.ones(60), np.zeros(60)], axis=1).astype(np.uint8)
+    several = streamhash.metrics.evaluate_by_class(codes, matrix, codes, matrix)
+    assert [(label, values["queries"]) for label, values in several.items()] == [(0, 50), (1, 60)]

@@ -31,7 +31,9 @@ Stream = Annotated[
 ]
 QueriesPerClass = Annotated[
     int | None,
-    Option(metavar="T", help="Queries drawn from each class (default: 100, fewer for small data)."),
+    Option(
+        metavar="T", help="Queries drawn from each class (default: 100, fewer of rare classes)."
+    ),
 ]
 
 
@@ -135,6 +137,13 @@ def bench(
     ] = "encoded",
     stream: Stream = None,
     queries_per_class: QueriesPerClass = None,
+    query_share: Annotated[
+        float | None,
+        Option(
+            metavar="SHARE",
+            help="Share of a class's rows that ask at most (default: 0.2 if some are rare).",
+        ),
+    ] = None,
     checkpoints: Annotated[
         int | None, Option(metavar="N", min=1, help="Looks at mAP on the way (default: 10).")
     ] = None,
@@ -208,6 +217,7 @@ def bench(
             jobs=jobs,
             progress=progress,
             queries_per_class=queries_per_class,
+            query_share=query_share,
             split=split,
             test_seeds=test_seeds,
             curve_metric=curve_metric,

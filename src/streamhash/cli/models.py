@@ -10,6 +10,8 @@ from streamhash.cli import _console as console, _options as options
 from streamhash.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from streamhash import OnlineHasher
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 ROWS_LEARNED_AT_ONCE = 2000  # about: between two steps of the progress bar
 ROWS_ENCODED_AT_ONCE = 8192
+WORST_CLASSES = 10  # that evaluate shows
 
 
 def methods(as_json: options.Json = False) -> None:
@@ -206,11 +209,12 @@ def evaluate(
     ignore_columns: options.IgnoreColumns = None,
     as_json: options.Json = False,
 ) -> None:
-    """Measure a model on files with labels.
+    """Measure a model on files with labels: over all queries, over the classes, and the worst ones.
 
     AUC is a mean over the stream: streamhash bench measures it.
     """
     from streamhash import evaluate, load
+    from streamhash.metrics import evaluate_by_class
 
     hasher = load(model)
 
@@ -226,18 +230,35 @@ def evaluate(
             )
         return _encode(hasher, read.vectors), read.labels
 
-    metrics = evaluate(
-        *encoded(queries, query_labels, "--query-labels"),
-        *encoded(database, database_labels, "--database-labels"),
-    )
+    asked = encoded(queries, query_labels, "--query-labels")
+    searched = encoded(database, database_labels, "--database-labels")
+    metrics, classes = evaluate(*asked, *searched), evaluate_by_class(*asked, *searched)
+    means = {name: _class_mean(classes.values(), name) for name in metrics}
     if as_json:
-        console.print_json(metrics)
+        by_class = [{"label": label, **values} for label, values in classes.items()]
+        console.print_json({**metrics, "class_means": means, "classes": by_class})
         return
-    rows = []
-    for name, value in metrics.items():
-        heading = name.replace("map", "mAP").replace("precision", "P").replace("@h", "@H")
-        rows.append((heading, f"{value:.4f}"))
-    console.print_table(("metric", "value"), rows, numbers=("value",))
+    heading = {
+        name: name.replace("map", "mAP").replace("precision", "P").replace("@h", "@H")
+        for name in metrics
+    }
+    rows = [(heading[name], f"{metrics[name]:.4f}", f"{means[name]:.4f}") for name in metrics]
+    kinds = ("mean over queries", "mean over classes")
+    console.print_table(("metric", *kinds), rows, numbers=kinds)
+    shown = [name for name in ("map", "precision@h2", "precision@10") if name in metrics]
+    worst = sorted(classes.items(), key=lambda found: found[1]["map"])[:WORST_CLASSES]
+    typer.echo(f"The worst {len(worst)} of {len(classes)} classes:")
+    console.print_table(
+        ("class", "queries", *(heading[name] for name in shown)),
+        [(label, each["queries"], *(f"{each[n]:.4f}" for n in shown)) for label, each in worst],
+        numbers=("queries", *(heading[name] for name in shown)),
+    )
+
+
+def _class_mean(classes: "Iterable[dict[str, float]]", name: str) -> float:
+    """Return the mean over the classes for which a metric is defined."""
+    values = [each[name] for each in classes if each[name] == each[name]]
+    return sum(values) / len(values) if values else float("nan")
 
 
 def _read(

@@ -78,6 +78,7 @@ QUICK_STREAM, QUICK_CHECKPOINTS = 2000, 3
 QUERIES_PER_CLASS = 100
 # So that a database of 1,497 is left; so that the rarest class keeps five sixths of its rows.
 QUERIES_IN_SMALL_SETS = {"digits": 30, "long-tail": 40}
+ASKED_OF_RARE = 5  # a class with few rows asks with a fifth of them
 ASKED_OF_TIME = 5  # a validation of a set in order of time asks with the last fifth of its stream
 # The random numbers of a seed that are not the split's, which so is the same in all orders.
 ORDER_DRAW, NOISE_DRAW = 1, 2
@@ -131,6 +132,7 @@ class Plan:
     label_noise: float = 0.0  # share of the stream's labels that is drawn at random
     database_codes: str = "encoded"  # or "labelled": items have the codes of their labels
     curve_by_class: bool = False  # whether the row tells the quality of each class on the way
+    query_share: float | None = None  # of a class's rows that ask at most, where classes are rare
 
     def hasher(self) -> OnlineHasher:
         """Make the hasher of this cell."""
@@ -184,6 +186,7 @@ class Plan:
             "settings": self.settings,
             "stream": self.stream,
             "queries-per-class": self.queries_per_class or None,
+            "query-share": self.query_share,
             "checkpoints": self.checkpoints,
             "split": None if self.split == "all" else self.split,
             "test-seeds": self.test_seeds or None,
@@ -227,6 +230,7 @@ def plan_cell(
     label_noise: float = 0.0,
     database: str = "encoded",
     curve_by_class: bool = False,
+    query_share: float | None = None,
 ) -> Plan:
     """Decide all of a cell; what is None is chosen by the protocol and the size of the data.
 
@@ -252,6 +256,8 @@ def plan_cell(
     database : "encoded", by the hash function as queries are; or "labelled", as later papers do:
         items have the codes of their labels, if the method has such (``has_label_codes``)
     curve_by_class : whether the row has the quality of each class at the checkpoints
+    query_share : at most this share of a class's rows ask, as :func:`split` takes it; None for all
+        of ``queries_per_class``, or a fifth if that is None, too, and classes are rare
     """
     found = data if isinstance(data, DataSet) else load_data(data)
     order = usual_order(found) if order is None else order
@@ -275,9 +281,10 @@ def plan_cell(
     if database == "labelled":
         _refuse_without_label_codes(name, split)
     if found.card.queries_from is None:
-        per_class = _queries_per_class(found) if queries_per_class is None else queries_per_class
-        n_classes = found.y.shape[1] if found.y.ndim == 2 else len(np.unique(found.y))
-        n_items = max(1, len(found.X) - per_class * n_classes)
+        per_class = queries_per_class
+        if per_class is None:
+            per_class, query_share = _usual_queries(found, split, query_share)
+        n_items = max(1, len(found.X) - _n_queries(found, per_class, query_share))
     else:
         _refuse_other_queries(found, split, queries_per_class)
         per_class, n_items = 0, found.card.queries_from
@@ -304,6 +311,7 @@ def plan_cell(
         label_noise=float(label_noise),
         database_codes=database,
         curve_by_class=curve_by_class,
+        query_share=query_share,
     )
     plan.hasher()  # refuses what it cannot be made with before anything runs
     return plan
@@ -459,14 +467,26 @@ def _settable(method: type[OnlineHasher]) -> set[str]:
     return set(method().get_params()) - useless
 
 
-def _queries_per_class(data: DataSet) -> int:
-    """Return the paper's 100 queries a class, but at most a fifth of the smallest class."""
-    if data.y.ndim == 2:
-        smallest = len(data.y) // data.y.shape[1]
-    else:
-        smallest = int(np.unique(data.y, return_counts=True)[1].min())
+def _usual_queries(data: DataSet, split: str, share: float | None) -> tuple[int, float | None]:
+    """Return the paper's 100 queries a class, or a fifth of each class if all are small.
+
+    If only some are small, these ask with a fifth of their rows: the share.
+    """
     most = QUERIES_IN_SMALL_SETS.get(data.name, QUERIES_PER_CLASS)
-    return int(max(1, min(most, smallest // 5)))
+    if data.y.ndim == 2:
+        return int(max(1, min(most, len(data.y) // data.y.shape[1] // ASKED_OF_RARE))), share
+    counts = np.unique(data.y, return_counts=True)[1]
+    smallest, largest = (int(min(most, n // ASKED_OF_RARE)) for n in (counts.min(), counts.max()))
+    if share is None and smallest < largest and split != "unseen":
+        share = 1 / ASKED_OF_RARE
+    return (largest if share is not None and largest else max(1, smallest)), share
+
+
+def _n_queries(data: DataSet, per_class: int, share: float | None) -> int:
+    if data.y.ndim == 2:
+        return int(per_class * data.y.shape[1])
+    counts = np.unique(data.y, return_counts=True)[1].tolist()
+    return sum(datasets.queries_of_class(n, per_class, share) for n in counts)
 
 
 @lru_cache(maxsize=1)  # asked for by every cell of one data set
@@ -549,7 +569,9 @@ def _slices(start: int, stop: int, size: int) -> list[slice]:
 def prepare_split(plan: Plan) -> PreparedSplit:
     """Split the data as the plan says and prepare the features; the last split is kept."""
     facts = (plan.split, plan.seed, plan.stream, plan.queries_per_class, plan.features)
-    return _prepare(plan.data, plan.test_seeds, *facts, plan.order, plan.label_noise)
+    return _prepare(
+        plan.data, plan.test_seeds, *facts, plan.order, plan.label_noise, plan.query_share
+    )
 
 
 @lru_cache(maxsize=1)  # cells that differ in the method only follow one another
@@ -563,9 +585,10 @@ def _prepare(
     features: str,
     order: str,
     label_noise: float,
+    query_share: float | None,
 ) -> PreparedSplit:
     X, y = data.X, data.y
-    parts = _draw_split(data, kind, seed, test_seeds, per_class, stream)
+    parts = _draw_split(data, kind, seed, test_seeds, per_class, stream, query_share)
     mean = datasets.mean_row(X) if features == "centre_unit" else None
 
     def prepared(rows: NDArray[np.int64]) -> Part:
@@ -590,7 +613,13 @@ def _prepare(
 
 
 def _draw_split(
-    data: DataSet, kind: str, seed: int, test_seeds: int, per_class: int, stream: int
+    data: DataSet,
+    kind: str,
+    seed: int,
+    test_seeds: int,
+    per_class: int,
+    stream: int,
+    share: float | None,
 ) -> Split:
     queries_from = data.card.queries_from
     if queries_from is not None and kind == "validation":  # of the stream alone
@@ -600,23 +629,31 @@ def _draw_split(
         n = len(data.y)
         return datasets.split_by_time(n, queries_from, stream=stream, random_state=seed)
     if kind == "validation":
-        return validation_split(data.y, seed, test_seeds, per_class, stream)
-    draw = datasets.split_unseen if kind == "unseen" else datasets.split
+        return validation_split(data.y, seed, test_seeds, per_class, stream, share)
+    draw = datasets.split_unseen if kind == "unseen" else partial(datasets.split, query_share=share)
     return draw(data.y, queries_per_class=per_class, stream=stream, random_state=seed)
 
 
 def validation_split(
-    y: NDArray[Any], seed: int, test_seeds: int, queries_per_class: int, stream: int
+    y: NDArray[Any],
+    seed: int,
+    test_seeds: int,
+    queries_per_class: int,
+    stream: int,
+    query_share: float | None = None,
 ) -> Split:
     """Split the stream of seed 0 again, without any row that is a query of a test seed.
 
     What remains is all that a person who learns from that stream has: queries, database and
-    stream of the search for settings come from it alone.
+    stream of the search for settings come from it alone. Where it has too few rows of a class for
+    so many queries, every class asks with a fifth of its rows at most.
     """
-    draw = partial(datasets.split, queries_per_class=queries_per_class)
+    draw = partial(datasets.split, queries_per_class=queries_per_class, query_share=query_share)
     usual = [draw(y, stream=stream, random_state=test_seed) for test_seed in range(test_seeds)]
     asked = np.concatenate([parts.queries for parts in usual])
     pool = usual[0].stream[~np.isin(usual[0].stream, asked)]
+    if y.ndim == 1 and np.unique(y[pool], return_counts=True)[1].min() <= queries_per_class:
+        draw = partial(draw, query_share=query_share or 1 / ASKED_OF_RARE)
     inner = draw(y[pool], stream=None, random_state=seed)
     return Split(pool[inner.queries], pool[inner.database], pool[inner.stream])
 

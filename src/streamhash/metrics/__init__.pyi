@@ -5,6 +5,7 @@ from .retrieval import (
     Retrieval as Retrieval,
     area_under_curve as area_under_curve,
     evaluate as evaluate,
+    evaluate_by_class as evaluate_by_class,
     mean_average_precision as mean_average_precision,
     precision_at_ranks as precision_at_ranks,
     precision_within_radius as precision_within_radius,

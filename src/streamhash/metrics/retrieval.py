@@ -320,18 +320,76 @@ def evaluate(
     """
     _check_undefined("evaluate", no_relevant=no_relevant, empty=empty)
     data = query_codes, query_labels, database_codes, database_labels
-    retrieval = Retrieval(*data, caller="evaluate")
+    by_query, names, at_ranks = _by_query(Retrieval(*data, caller="evaluate"), ties, normalizer)
+    undefined = {"precision@h2": empty}
+    means = {n: _mean(values, undefined.get(n, no_relevant)) for n, values in by_query.items()}
+    # Summed as a matrix: each digit is that of version 0.1.
+    averages = dict(zip(names, at_ranks.mean(axis=0).tolist(), strict=True))
+    return means | averages
+
+
+def evaluate_by_class(
+    query_codes: ArrayLike,
+    query_labels: Any,
+    database_codes: ArrayLike,
+    database_labels: Any,
+    *,
+    ties: str = "index",
+    normalizer: str | None = None,
+    no_relevant: str = "drop",
+    empty: str = "zero",
+) -> dict[Any, dict[str, float]]:
+    """The metrics of ``evaluate`` for the queries of each class, by its label, in their order.
+
+    Of labels in a 0/1 matrix, a class is a column, and a query counts for each of its labels. The
+    mean over the classes, in which a rare one counts as much as a frequent one, is the mean of
+    these. ``queries`` tells how many a class has.
+
+    >>> codes = np.array([[0], [1], [3]], dtype=np.uint8)
+    >>> found = evaluate_by_class(codes, ["cat", "dog", "cat"], codes, ["cat", "dog", "cat"])
+    >>> {label: round(each["map"], 3) for label, each in found.items()}
+    {'cat': 0.833, 'dog': 1.0}
+    """
+    place = "evaluate_by_class"
+    _check_undefined(place, no_relevant=no_relevant, empty=empty)
+    data = query_codes, query_labels, database_codes, database_labels
+    by_query, names, at_ranks = _by_query(Retrieval(*data, caller=place), ties, normalizer)
+    by_query |= dict(zip(names, at_ranks.T, strict=True))
+    labels = check_labels(query_labels, len(np.asarray(query_codes)), place=place)
+    if labels.ndim == 2:
+        members = {c: labels[:, c] > 0 for c in range(labels.shape[1]) if labels[:, c].any()}
+    else:
+        found = list(dict.fromkeys(labels.tolist()))
+        found = found if labels.dtype == object else sorted(found)
+        members = {label: np.array([one == label for one in labels.tolist()]) for label in found}
+    undefined = {"precision@h2": empty}
+    return {
+        label: {
+            "queries": int(own.sum()),
+            **{
+                name: _mean(values[own], undefined.get(name, no_relevant))
+                for name, values in by_query.items()
+            },
+        }
+        for label, own in members.items()
+    }
+
+
+def _by_query(
+    retrieval: Retrieval, ties: str, normalizer: str | None
+) -> tuple[dict[str, Floats], list[str], Floats]:
+    """Return all metrics query by query, NaN where one is not defined; those at ranks apart."""
     tops = [None, MAP_RANK] if retrieval.n_items > MAP_RANK else [None]
     ranks = [rank for rank in RANKS if rank <= retrieval.n_items]
     if ties == "index":
         retrieval.rank([*ranks, *(top or retrieval.n_items for top in tops)])
-    result = {}
-    for top in tops:
-        values = retrieval.average_precision(top, ties, normalizer)
-        result["map" if top is None else f"map@{top}"] = _mean(values, no_relevant)
-    result["precision@h2"] = _mean(retrieval.precision_within(2), empty)
-    at_ranks = retrieval.precision_at(ranks, ties).mean(axis=0)
-    return result | {f"precision@{r}": float(p) for r, p in zip(ranks, at_ranks, strict=True)}
+    found = {
+        "map" if top is None else f"map@{top}": retrieval.average_precision(top, ties, normalizer)
+        for top in tops
+    }
+    found["precision@h2"] = retrieval.precision_within(2)
+    names = [f"precision@{rank}" for rank in ranks]
+    return found, names, retrieval.precision_at(ranks, ties)
 
 
 def area_under_curve(instances: ArrayLike, values: ArrayLike, *, method: str = "mean") -> float:

@@ -15,6 +15,7 @@ from .sets import (
     load_data as load_data,
     mean_row as mean_row,
     pieces as pieces,
+    queries_of_class as queries_of_class,
     split as split,
     split_by_time as split_by_time,
     split_unseen as split_unseen,

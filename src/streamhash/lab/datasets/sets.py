@@ -44,6 +44,7 @@ CHUNK_ROWS = 16 * BLOCK_ROWS  # in memory while a larger set is written into the
 ROWS_IN_FLOAT64 = 4096  # at a time, while means and lengths are taken
 SPLIT_RULES: dict[str, Rule] = {
     "queries_per_class": Whole(1),
+    "query_share": Maybe(Number(above=0, at_most=0.5)),
     "stream": Maybe(Whole(1)),
     "random_state": Maybe(Whole(0)),
 }
@@ -345,6 +346,7 @@ def split(
     y: ArrayLike,
     *,
     queries_per_class: int = 100,
+    query_share: float | None = None,
     stream: int | None = 20_000,
     random_state: int | None = None,
 ) -> Split:
@@ -360,6 +362,8 @@ def split(
         belong to several classes, so there ``queries_per_class × C`` queries are drawn over all
         rows alike, and a class has as many of them as its share of the data gives it.
     queries_per_class : queries of each class (the paper's T: 100, Places205 20)
+    query_share : for long tails: at most this share of a class's rows are queries, but one of a
+        class of two rows or more, and none of a single row; None = T of every class, or an error
     stream : rows to learn from (the paper: 20,000, Places205 100,000); None = the whole database
     random_state : whole number that fixes the draw; None = another one each time
 
@@ -381,7 +385,8 @@ def split(
             )
         queries = rng.choice(n, per_class * n_classes, replace=False)
     else:
-        queries = _draw_queries("split", _rows_of_classes("split", labels), per_class, rng)
+        classes = _rows_of_classes("split", labels)
+        queries = _draw_queries("split", classes, per_class, rng, query_share)
     database = _shuffled_rest(np.arange(len(labels)), queries, rng)
     return Split(queries, database, _start("split", database, stream, "the database"))
 
@@ -408,7 +413,7 @@ def split_unseen(
     """
     place = "split_unseen"
     rules = {**SPLIT_RULES, "unseen": Number(at_least=0, at_most=1)}
-    check_parameters(place, locals(), rules)
+    check_parameters(place, {**locals(), "query_share": None}, rules)
     rng = np.random.default_rng(random_state)
     labels = _labels(place, y)
     if labels.ndim == 2:
@@ -480,9 +485,26 @@ def _rows_of_classes(place: str, labels: NDArray[Any]) -> list[tuple[Any, Rows]]
     return list(zip(names.tolist(), np.split(rows, starts), strict=True))
 
 
+def queries_of_class(n: int, per_class: int, share: float | None) -> int:
+    """Return how many of ``n`` rows of a class ask.
+
+    >>> [queries_of_class(n, 100, 0.2) for n in (1, 2, 54, 5000)]
+    [0, 1, 10, 100]
+    """
+    return per_class if share is None else min(per_class, max(int(share * n), int(n > 1)))
+
+
 def _draw_queries(
-    place: str, classes: list[tuple[Any, Rows]], per_class: int, rng: np.random.Generator
+    place: str,
+    classes: list[tuple[Any, Rows]],
+    per_class: int,
+    rng: np.random.Generator,
+    share: float | None = None,
 ) -> Rows:
+    if share is not None:
+        counts = [queries_of_class(len(rows), per_class, share) for _, rows in classes]
+        parts = zip(classes, counts, strict=True)
+        return np.concatenate([rng.choice(rows, n, replace=False) for (_, rows), n in parts])
     for name, rows in classes:
         # One row more than the queries: a query with nothing to find measures nothing.
         if len(rows) <= per_class:
