@@ -43,6 +43,7 @@ NOTED_BYTES = 2**16  # of metadata of a change, at most: of more they are read a
 NAMED_KEYS = 10_000  # at most, that such a backend is asked to search among
 SHARED_LIMIT = 16_384  # looked at in a backend that others change, to find items that are there
 RETRIES = 5  # of a search in such a backend, before the writer has to wait for it
+SPARE_ROOM = 1.125  # for what is added later; memory that was never written to costs nothing
 PIECES_MAPPED = 32  # that are in memory at a time, where columns are mapped
 
 Piece = TypeVar("Piece")
@@ -352,7 +353,7 @@ class View:
     def _filled(self, before: Moment, after: Moment, seen: int) -> tuple[Moment, int]:
         """Return a moment of all that is stored, and the number of labels; nobody sees it yet."""
         journal, backend = self._journal, after.backend
-        strings, n = journal.id_kind == "strings", journal.n_rows
+        strings, n = journal.id_kind == "strings", int(SPARE_ROOM * journal.n_rows)
         directory = Directory(self._zeros, strings=strings)
         directory.expect(n)
         filling = backend if isinstance(backend, MemoryBackend) else None
@@ -433,16 +434,17 @@ class View:
         metadata: Sequence[str | None],
     ) -> None:
         """Show new items, in place of those with the ``old`` keys; metadata are noted as JSON."""
-        backend = self.now.backend
+        backend, column = self.now.backend, self.now.listing.keys
         if self.notes is not None and sum(len(text or "") for text in metadata) <= NOTED_BYTES:
             self.notes.append((keys, metadata))
         if backend is not None and codes is not None:
-            column = self.now.directory.column(len(keys))
             if isinstance(backend, MemoryBackend):
-                backend.adopt(column)
+                backend.adopt(self.now.directory.column(len(keys)))
             backend.add(keys, codes)
         with self._without(old):
             self.now.directory.append(keys, ids, labels)
+        if self._mapped is not None and self.now.listing.keys is not column:
+            self._mapped.let_go()
 
     def label(self, keys: Keys, labels: Sequence[Any]) -> None:
         """Show other labels of items."""

@@ -130,8 +130,13 @@ class Directory:
     @property
     def keys(self) -> Keys:
         """The keys of the items that are there, ascending; not to be written to."""
-        keys = self.listing.keys[: self.listing.size]
-        return keys if self._is_gone is None else keys[~self._is_gone[: self.listing.size]]
+        if self._is_gone is None:
+            return self.listing.keys[: self.listing.size]
+        keys, n = self._zeros(len(self), np.int64), 0
+        for places in self._places():
+            keys[n : n + len(places)] = self.listing.keys[places]
+            n += len(places)
+        return keys
 
     @property
     def n_classes(self) -> int:

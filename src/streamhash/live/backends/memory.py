@@ -53,7 +53,7 @@ class MemoryBackend(HammingIndex):
 
     def fill(self, keys: Keys, read: Read) -> None:
         """Hold these keys and no others, and be the one that is searched from now on."""
-        self.clear(len(keys))
+        self.clear(len(keys) + len(keys) // 8)
         for codes, some in read(keys):
             self.append(some, codes)
 
