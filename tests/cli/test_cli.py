@@ -62,6 +62,23 @@ def test_data(monkeypatch, tmp_path):
     assert not listed["mnist"]["here"]
 
 
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("streamhash ev", "evaluate"),
+        ("streamhash live sea", "search"),
+        ("streamhash fit --lab", None),
+    ],
+)
+def test_a_shell_completes_verbs_and_options(words, completed):
+    environment = {"_STREAMHASH_COMPLETE": "complete_bash", "COMP_WORDS": words}
+    environment["COMP_CWORD"] = str(len(words.split()) - 1)
+    done = program(env={**os.environ, **environment})
+    found = done.stdout.split()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert found == ([completed] if completed else ["--labels", "--label-column"])
+
+
 def test_usage_errors_name_the_help():
     refused(run("frob"), "No such command 'frob'; see streamhash --help.")
     refused(run("search"), "Missing argument 'MODEL'; see streamhash search --help.")

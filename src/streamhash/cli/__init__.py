@@ -12,7 +12,6 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     cls=OneLineErrors,
-    add_completion=False,
     rich_markup_mode=None,  # plain help answers at once
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

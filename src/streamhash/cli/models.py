@@ -209,8 +209,9 @@ def evaluate(
     ignore_columns: options.IgnoreColumns = None,
     as_json: options.Json = False,
 ) -> None:
-    """Measure a model on files with labels: over all queries, over the classes, and the worst ones.
+    """Measure a model on files with labels.
 
+    Means over the queries and over the classes, and the worst classes.
     AUC is a mean over the stream: streamhash bench measures it.
     """
     from streamhash import evaluate, load
