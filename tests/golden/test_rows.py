@@ -5,7 +5,7 @@ import json
 import pytest
 
 from data import need_data
-from golden.make import CODES, HERE, machine
+from golden.make import HERE, machine
 from streamhash.lab import run_cell, to_json
 from streamhash.lab.datasets import load_data
 
@@ -14,6 +14,7 @@ CHOICES = (
     *("settings", "changes", "stream", "queries_per_class", "checkpoints", "split"),
     "curve_metric",
 )
+MADE_ON = "znver3, BLAS for Haswell"
 MEASURED = ("database", "queries", "instances", "metrics", "curve", "distances")
 
 
@@ -24,7 +25,7 @@ def marked(row):
 
 @pytest.mark.parametrize("row", [marked(row) for row in ROWS])
 def test_a_row_of_the_last_version_comes_out_the_same(row):
-    if machine() not in json.loads(CODES.read_text()):
+    if machine() != MADE_ON:
         pytest.skip(f"no values are kept for this kind of machine: {machine()}")
     need_data(row["data"])
     choices = {name: row[name] for name in CHOICES}

@@ -279,7 +279,7 @@ def test_the_demo_shows_news_where_their_file_is(start_service, tmp_path):
         time.sleep(0.2)
     code, _, errors = service.stop()
     assert code == 0
-    assert errors.startswith("Reuters-21578: news of 1987")
+    assert "\nReuters-21578: news of 1987" in errors
 
 
 FREED = """
