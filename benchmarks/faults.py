@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash import SDOH, HammingIndex, InputError, set_threads
-from streamhash.live import Collection, refresh
+from streamhash.live import Collection, journal, refresh
 from streamhash.live.arrow import Keys
 from streamhash.live.backends.memory import MemoryBackend
 from streamhash.live.journal import Journal
@@ -236,6 +236,7 @@ def work(path: str, seed: int, eager: bool) -> None:
     """Change the collection until the end, which comes from outside."""
     # So that small collections, too, are encoded in several pieces, with notes in between.
     refresh.LEFT_FOR_THE_END, refresh.NOTE_SECONDS = 64, 0.0
+    journal.LOG_CHANGES = 3  # the log is folded often
     collection = Collection.open(path)
     say(ready=True)
     for task in tasks(collection, seed, eager):
@@ -437,9 +438,10 @@ class Trial:
         return sorted((i, item.version, item.label) for i, item in there.items())
 
     def _contents(self, collection: Collection) -> list[tuple[int, int, int | None]]:
-        table = collection._journal.dataset("items").to_table(columns=["id", "metadata"])
-        versions = [json.loads(text)["version"] for text in table["metadata"].to_pylist()]
-        ids = table["id"].to_pylist()
+        stored = collection._journal
+        metadata = stored.items(stored.keys(), vectors=False).metadata
+        versions = [each["version"] for each in metadata]
+        ids = [*collection._view.now.directory.listing.ids_of(stored.keys())]
         listed = zip(ids, versions, collection.labels(ids), strict=True)
         return sorted(listed, key=lambda item: item[:2])
 

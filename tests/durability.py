@@ -144,7 +144,7 @@ def learned(c):
 @contextlib.contextmanager
 def place():
     """A folder, and tidying after every few changes."""
-    journal.TIDY_AFTER = 5
+    journal.TIDY_AFTER, journal.LOG_CHANGES = 5, 3
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None  # quick, and it is no real disk
     with tempfile.TemporaryDirectory(prefix="streamhash-faults-", dir=memory) as folder:
         yield Path(folder)
@@ -368,7 +368,7 @@ def run_cuts(n, seed):
 
 def write_on(path):
     """Change a collection for ever, and say the id of every item that was acknowledged."""
-    journal.TIDY_AFTER = 5
+    journal.TIDY_AFTER, journal.LOG_CHANGES = 5, 3
     make(path)
     with Collection.open(path) as c:
         for number in itertools.count(1000):
@@ -475,7 +475,10 @@ def run_damage(n, seed, small):
             named = any(file in each for each in reported)
             try:
                 with Collection.open(path) as c:
-                    same = state(c) == wanted and learned(c) == known
+                    try:
+                        same = state(c) == wanted and learned(c) == known
+                    except AssertionError:  # a code that is not that of its vector
+                        same = False
                     c.add([700], rows([700]), [1])
                     c.refresh()
                 outcome = "harmless" if same else "other items"

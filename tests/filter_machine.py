@@ -55,7 +55,7 @@ class FilterMachine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        journal.TIDY_AFTER = 5
+        journal.TIDY_AFTER, journal.LOG_CHANGES = 5, 3
         self.folder = tempfile.TemporaryDirectory()
         self.path = f"{self.folder.name}/items"
         hasher = SDOH(8, batch_size=4, n_features=16, memory=20, random_state=0)
@@ -82,7 +82,7 @@ class FilterMachine(RuleBasedStateMachine):
         self.c.close()
         self.reader.close()
         self.folder.cleanup()
-        journal.TIDY_AFTER = 64
+        journal.TIDY_AFTER, journal.LOG_CHANGES = 64, 2048
 
     def put(self, ids, labels, extra):
         numbers = [*range(self.n, self.n + len(ids))]

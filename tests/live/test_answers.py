@@ -53,7 +53,7 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        journal.TIDY_AFTER = 5
+        journal.TIDY_AFTER, journal.LOG_CHANGES = 5, 3
         self.folder = tempfile.TemporaryDirectory()
         path = f"{self.folder.name}/items"
         self.c = Collection.create(path, self.hasher(), vectors=self.vectors)
@@ -67,7 +67,7 @@ class Machine(RuleBasedStateMachine):
         self.c.close()
         self.reader.close()
         self.folder.cleanup()
-        journal.TIDY_AFTER = 64
+        journal.TIDY_AFTER, journal.LOG_CHANGES = 64, 2048
 
     @rule(ids=st.lists(st.integers(0, 30), min_size=4, max_size=12, unique=True))
     def add(self, ids):
@@ -205,6 +205,7 @@ def test_a_result_is_the_pair_that_it_was_and_more(items):
 
 @pytest.mark.parametrize("kind", ["float32", "float16"])
 def test_vectors_are_read_from_the_files_as_lance_reads_them(tmp_path, kind, monkeypatch):
+    monkeypatch.setattr(journal, "LOG_CHANGES", 1)
     monkeypatch.setattr(journal, "TIDY_AFTER", 4)  # fragments are joined, and rows deleted
     hasher = LSH(16, batch_size=10, random_state=0)
     with Collection.create(tmp_path / "items", hasher, vectors=kind) as c:
@@ -254,6 +255,7 @@ def test_a_cache_holds_what_is_used_within_its_bytes():
 def test_items_replaced_and_deleted_while_they_are_scored_are_found_at_a_newer_moment(
     tmp_path, monkeypatch
 ):
+    monkeypatch.setattr(journal, "LOG_CHANGES", 1)
     monkeypatch.setattr(journal, "TIDY_AFTER", 2)  # what is deleted is soon gone from the files
     with Collection.create(tmp_path / "items", LSH(16, batch_size=10, random_state=0)) as c:
         for start in range(0, 40, 10):

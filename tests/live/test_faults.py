@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from streamhash import SDOH, FileError, InputError, InUseError
-from streamhash.live import Collection, refresh
+from streamhash.live import Collection, journal, refresh
 
 pytestmark = pytest.mark.slow
 
@@ -279,6 +279,7 @@ def test_ctrl_c_leaves_a_collection_that_works(tmp_path):
 def large(tmp_path, monkeypatch):
     """A collection of eight fragments, encoded one by one."""
     monkeypatch.setattr(refresh, "LEFT_FOR_THE_END", 10)
+    monkeypatch.setattr(journal, "SMALL_KEYS", 1000)
     monkeypatch.setattr(refresh, "NOTE_SECONDS", 0.0)
     rows = np.tile(X, (5, 1))
     with Collection.create(tmp_path / "items", hasher(), refresh="manual") as c:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from streamhash import HCOH, SDOH, InputError
-from streamhash.live import Collection, learner
+from streamhash.live import Collection, journal, learner
 from streamhash.live.learner import pack_keys, unpack_keys
 from summing import Summing
 
@@ -163,6 +163,7 @@ def test_a_change_that_fails_leaves_what_was_learned_before(tmp_path, monkeypatc
         def fails(*_):
             raise OSError("No space left")
 
+        monkeypatch.setattr(journal, "SMALL_KEYS", 1)
         for name in ("append_items", "_write_learner"):
             with monkeypatch.context() as patched:
                 patched.setattr(c._journal, name, fails)

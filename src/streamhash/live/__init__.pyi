@@ -4,6 +4,7 @@ from .arrow import (
     Batch as Batch,
 )
 from .collection import (
+    Addition as Addition,
     Collection as Collection,
     History as History,
     Item as Item,

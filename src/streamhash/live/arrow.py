@@ -30,6 +30,29 @@ class Batch(NamedTuple):
     codes: Any  # array (n, bytes), by the model that serves; None while there is none
     keys: Keys
 
+    def some(self, places: Any) -> "Batch":
+        """Return the items at these places."""
+
+        def chosen(values: Any) -> Any:
+            if isinstance(values, list):
+                return [values[i] for i in places]
+            return None if values is None else values[places]
+
+        return Batch(*map(chosen, self))
+
+
+def joined(batches: "Sequence[Batch]") -> Batch:
+    """Return several batches as one."""
+
+    def join(*values: Any) -> Any:
+        if values[0] is None:
+            return None
+        if isinstance(values[0], list):
+            return [each for part in values for each in part]
+        return np.concatenate(values)
+
+    return Batch(*map(join, *batches))
+
 
 class Columns(NamedTuple):
     """Some items of a collection in columns, in the order of adding: no Python object an item."""

@@ -88,14 +88,19 @@ def _sync_one(path: Path) -> None:
     else:
         handle = os.open(path, os.O_RDONLY)
     try:
-        if sys.platform == "darwin":
-            import fcntl
-
-            fcntl.fcntl(handle, fcntl.F_FULLFSYNC)  # fsync leaves it in the disk's own memory
-        else:
-            os.fsync(handle)
+        sync_handle(handle)
     finally:
         os.close(handle)
+
+
+def sync_handle(handle: int) -> None:
+    """Return when the file or folder that is open is on the disk."""
+    if sys.platform == "darwin":
+        import fcntl
+
+        fcntl.fcntl(handle, fcntl.F_FULLFSYNC)  # fsync leaves it in the disk's own memory
+    else:
+        os.fsync(handle)
 
 
 # ---------------------------------------------------------------------------- the file of them

@@ -5,10 +5,11 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from itertools import chain
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
@@ -24,16 +25,18 @@ from streamhash.errors import (
     FileError,
     InputError,
     NotFoundError,
+    StreamhashError,
     UnreachableError,
     shown,
 )
 from streamhash.frames import with_vectors
 from streamhash.hashers import METHODS
 from streamhash.labels import ItemLabel, as_numpy, check_item_labels, each_label
-from streamhash.live.arrow import Batch, Keys, code_columns
+from streamhash.live.arrow import Batch, Keys, code_columns, to_json
 from streamhash.live.calibration import NEIGHBOURS, tally
 from streamhash.live.fields import Fields
 from streamhash.live.filters import Filter
+from streamhash.live.groups import Groups
 from streamhash.live.journal import TRIES, Journal, Model
 from streamhash.live.judgements import (
     NO_KEY,
@@ -45,6 +48,7 @@ from streamhash.live.judgements import (
 )
 from streamhash.live.learner import LOOKED_AT, Learner, Lesson, Progress, is_fitted
 from streamhash.live.locks import ReaderLease
+from streamhash.live.log import Change
 from streamhash.live.mapped import MappedArrays
 from streamhash.live.refresh import Refresher
 from streamhash.live.scoring import Scorer
@@ -67,6 +71,7 @@ from streamhash.sparse import check_sparse
 from streamhash.storable import check_metadata, check_new_ids
 from streamhash.storage import whole_file
 
+GROUP_ROWS = 4096  # of calls that are stored together, at most, unless one has more
 RETRIES = 5  # of a search whose model was replaced, and its codes dropped, before it was through
 MOST_CLASSES = 10_000  # different labels, where items have several: columns of what is learned
 MOST_VOTES = 1000  # of a prediction
@@ -75,6 +80,16 @@ METADATA_READ = 1024  # items whose metadata, of up to a megabyte each, are read
 READ_BY_KEY = 5000  # items, at most: of more, all that lie between are gone through
 
 Result = TypeVar("Result")
+
+
+class Addition(NamedTuple):
+    """What ``add`` is called with."""
+
+    ids: Any
+    X: Any
+    y: Any = None
+    metadata: Sequence[Any] | None = None
+    existing: str = "refuse"
 
 
 class _Checked(NamedTuple):
@@ -90,6 +105,50 @@ class _Checked(NamedTuple):
         """Return the items at these places."""
         labels, texts = ([values[i] for i in places] for values in (self.labels, self.metadata))
         return _Checked(self.ids[places], self.rows[places], labels, texts, self.found[places])
+
+    @property
+    def replaced(self) -> Keys:
+        """The keys of the items whose place these take."""
+        return self.found[self.found >= 0]
+
+
+class _Group:
+    """Items of several calls that are stored together, as if one call came after the other.
+
+    What a call depends on must not be changed by those before it in the group: so it ends where an
+    item is replaced, where a stage is full and something is learned, and with the first items and
+    the first labels of a collection.
+    """
+
+    def __init__(self, next_id: int, first_key: int) -> None:
+        self.parts: list[_Checked] = []
+        self.keys: dict[Any, int] = {}  # of its items, by their ids
+        self.next_id, self._first_key = next_id, first_key
+        self.room: int | None = None  # items to learn from until a stage is full
+        self.is_full = False  # whether it takes no more
+
+    def add(self, part: _Checked) -> None:
+        """Take the items of a call."""
+        names = part.ids.tolist()
+        first = self._first_key + len(self.keys)
+        self.keys.update(zip(names, range(first, first + len(names)), strict=True))
+        if names and part.ids.dtype != object:
+            self.next_id = max(self.next_id, int(part.ids.max()) + 1)
+        self.parts.append(part)
+
+    def items(self) -> _Checked:
+        """Return all items."""
+        parts = [part for part in self.parts if len(part.ids)]
+        if len(parts) == 1:
+            return parts[0]
+        ids, rows, labels, metadata, found = zip(*parts, strict=True)
+        return _Checked(
+            np.concatenate(ids),
+            np.concatenate(rows),
+            [label for part in labels for label in part],
+            [text for part in metadata for text in part],
+            np.concatenate(found),
+        )
 
 
 class Contents(NamedTuple):
@@ -156,6 +215,7 @@ class Collection:
         self._view = View(journal, backend_options, mapped)
         self._learner = Learner.__new__(Learner)  # it becomes what is stored
         self._refresher = Refresher(journal, self._view, self._learner, background=background)
+        self._adding: Groups[Addition, int] = Groups(self._add_each, self._look_after)
         self._metadata_journal: Journal | None = None  # what is found is read by
         self._metadata: dict[int, Any] = {}
         self._reading_metadata = threading.Lock()
@@ -176,6 +236,7 @@ class Collection:
         """
         self._journal.forked()
         self._refresher.forked()
+        self._adding.forked()
         self._reading_metadata, self._metadata_journal = threading.Lock(), None
         self._scorer.forked()
         self._view.fields.forked()
@@ -317,8 +378,10 @@ class Collection:
         try:
             self.wait()
         finally:
-            if self._view.now.backend is not None and not self._journal.is_forked:
-                self._view.now.backend.close()
+            if not self._journal.is_forked:
+                self._journal.stop_joining()
+                if self._view.now.backend is not None:
+                    self._view.now.backend.close()
             self._refresher.stop()
 
     def __enter__(self) -> Self:
@@ -401,50 +464,145 @@ class Collection:
             What to do with ids that are there: refuse the call, leave out those items (so that a
             call can be repeated when its answer was lost), or put the new ones in their place.
         """
-        journal, view = self._journal, self._view
-        with journal.changing("add"):
-            new = self._checked(ids, X, y, metadata=metadata, existing=existing)
-            if existing == "skip" and (new.found >= 0).any():
-                new = new.some(np.flatnonzero(new.found < 0))
-            if len(new.ids) == 0:
-                return 0
-            model, replaced = view.now.model, new.found[new.found >= 0]
-            codes = None if model is None else model.transform(new.rows)
-            lesson = Lesson(journal.next_keys(len(new.ids)), new.rows, new.labels)
-            learner = self._taught(lesson, codes, gone=replaced)
-            learner, judged = self._without_judged(replaced, learner)
+        return self._adding.run(Addition(ids, X, y, metadata, existing))
+
+    def add_each(self, additions: Sequence[Addition]) -> list[int | Exception]:
+        """Add for several callers, as if one after the other, in as few commits as can be.
+
+        Returns for each how many items were stored, or the error that ``add`` would have raised;
+        that of one is nothing to the others.
+        """
+        done = self._add_each(additions)
+        self._look_after()
+        return done
+
+    def _add_each(self, additions: Sequence[Addition]) -> list[int | Exception]:
+        done: list[int | Exception] = []
+        while len(done) < len(additions):
+            done += self._add_group(additions[len(done) :])
+        return done
+
+    def _add_group(self, additions: Sequence[Addition]) -> list[int | Exception]:
+        """Store the first of some calls, as many as can be stored together."""
+        done: list[int | Exception] = []
+        group = None
+        try:
+            with self._journal.changing("add", may_log=True):
+                group = self._new_group()
+                for addition in additions:
+                    try:
+                        new = self._checked(addition, group)
+                    except Exception as error:  # noqa: BLE001  whatever it is, it is of this call
+                        done.append(error)
+                        continue
+                    if not self._is_taken(new, group):
+                        break
+                    group.add(new)
+                    done.append(len(new.ids))
+                if group.keys:
+                    self._store(group.items())
+        except StreamhashError as error:
+            if isinstance(error, InputError) and group is not None and len(group.parts) > 1:
+                return self._add_group(additions[:1])  # which of them it is, each alone tells
+            return [each if isinstance(each, Exception) else error for each in done or [error]]
+        return done
+
+    def _new_group(self) -> _Group:
+        names = self._view.now.directory
+        next_id = 0 if self._journal.id_kind == "strings" else names.next_id
+        return _Group(next_id, int(self._journal.next_keys(1)[0]))
+
+    def _is_taken(self, new: _Checked, group: _Group) -> bool:
+        """Whether items may be stored with a group; see there."""
+        learner, is_first = self._learner, not group.keys
+        if not len(new.ids):
+            return True
+        if not is_first and (
+            group.is_full or len(new.replaced) or len(group.keys) + len(new.ids) > GROUP_ROWS
+        ):
+            return False
+        named = [label for label in new.labels if label is not None]
+        n_learned = len(named) if learner.hasher.needs_labels else len(new.ids)
+        if n_learned:
+            if group.room is None:
+                group.room = learner.n_until_stage
+            if n_learned > group.room and not is_first:
+                return False
+            group.room -= n_learned
+        group.is_full = (
+            len(new.replaced) > 0
+            or not self._journal.has_items
+            or (len(named) > 0 and learner.several_ is None)
+            or (n_learned > 0 and group.room is not None and group.room <= 0)
+            or (
+                learner.several_ is True
+                and not {*chain(*named)} <= self._view.now.directory.classes.keys()
+            )
+        )
+        return True
+
+    def _store(self, new: _Checked) -> None:
+        """Store items, and learn from them."""
+        journal, view, replaced = self._journal, self._view, new.replaced
+        is_logged = journal.takes(len(new.ids), new.rows.nbytes)
+        if not is_logged:
+            journal.fold_log()
+        model = view.now.model
+        codes = None if model is None else model.transform(new.rows)
+        keys = journal.next_keys(len(new.ids), is_logged=is_logged)
+        lesson = Lesson(keys, new.rows, new.labels)
+        learner = self._taught(lesson, codes, gone=replaced)
+        learner, judged = self._without_judged(replaced, learner)
+        if is_logged:
+            texts = [to_json(label) for label in new.labels]
+            change = Change(keys, new.ids, new.rows, texts, new.metadata, codes, gone=replaced)
+            with journal.recording(self._learner, learner, change):
+                view.append(keys, new.ids, new.labels, codes, replaced, new.metadata)
+        else:
             with journal.storing(self._learner, learner, items=1):
-                keys = journal.append_items(new.ids, new.rows, new.labels, new.metadata, codes)
+                journal.append_items(new.ids, new.rows, new.labels, new.metadata, codes)
                 view.append(keys, new.ids, new.labels, codes, replaced, new.metadata)
             journal.delete_replaced(replaced)
-            journal.delete_feedback(judged)
+        journal.delete_feedback(judged)
+
+    def _look_after(self) -> None:
+        """Refresh if that is due, and tidy up."""
         self._refresher.run_if_due()
         self._tidy()
-        return len(new.ids)
 
     def check(self, ids: Any, X: Any, y: Any = None, **options: Any) -> None:
         """Refuse what ``add`` would refuse, and store nothing: before adding piece by piece."""
-        with self._journal.changing("add"):
-            self._checked(ids, X, y, **options)
+        with self._journal.changing("add", may_log=True):
+            self._checked(Addition(ids, X, y, **options), self._new_group())
 
-    def _checked(
-        self, ids: Any, X: Any, y: Any, *, metadata: Any = None, existing: str = "refuse"
-    ) -> _Checked:
-        place = "Collection.add"
+    def _checked(self, addition: Addition, group: _Group) -> _Checked:
+        """Return the items of a call that are to be stored, after those of a group."""
+        place, existing = "Collection.add", addition.existing
         check_parameters(
             place, {"existing": existing}, {"existing": Choice("refuse", "skip", "replace")}
         )
-        rows = check_vectors(X, self.n_features, self.vector_type, place=place)
-        labels = self.check_labels(y, len(rows), place=place)
-        texts = check_metadata(metadata, len(rows), place=place)
-        names = self._new_ids(ids, len(rows), place)
+        rows = check_vectors(addition.X, self.n_features, self.vector_type, place=place)
+        labels = self.check_labels(addition.y, len(rows), place=place)
+        texts = check_metadata(addition.metadata, len(rows), place=place)
+        names = self._new_ids(addition.ids, len(rows), place, group.next_id)
         found = self._view.now.directory.find(names)
-        if (found >= 0).any() and existing == "refuse":
+        if group.keys:
+            found = np.array(
+                [
+                    group.keys.get(*each)
+                    for each in zip(names.tolist(), found.tolist(), strict=True)
+                ],
+                np.int64,
+            )
+        new = _Checked(names, rows, labels, texts, found)
+        if not (found >= 0).any() or existing == "replace":
+            return new
+        if existing == "refuse":
             raise ConflictError(
                 f"{place}: id {names[found >= 0].tolist()[0]!r} is there already; pass "
                 'existing="skip" or "replace", or another id.'
             )
-        return _Checked(names, rows, labels, texts, found)
+        return new.some(np.flatnonzero(found < 0))
 
     def check_labels(self, y: Any, n: int, *, place: str) -> list[ItemLabel]:
         """Return labels as the items here have them: one each, or tuples of several."""
@@ -467,15 +625,14 @@ class Collection:
             )
         return [each_label(label) or None for label in labels]
 
-    def _new_ids(self, ids: Any, n: int, place: str) -> NDArray[Any]:
-        """Return ids of ``n`` items to be added; None numbers them on."""
+    def _new_ids(self, ids: Any, n: int, place: str, first: int) -> NDArray[Any]:
+        """Return ids of ``n`` items to be added; None numbers them on, from ``first``."""
         wanted = self._journal.id_kind
         if ids is None:
             if wanted == "strings":
                 raise InputError(
                     f"{place}: ids did not come, and this collection has strings; pass one an item."
                 )
-            first = self._view.now.directory.next_id
             if first + n > LARGEST_ID:
                 raise InputError(f"{place}: no number is left after id {first - 1}; pass ids.")
             return np.arange(first, first + n)
@@ -494,7 +651,7 @@ class Collection:
     def label(self, ids: Any, y: Any) -> None:
         """Give items that are there (other) labels, and learn from them."""
         journal, view = self._journal, self._view
-        with journal.changing("label"):
+        with journal.changing("label", may_log=True):
             keys, _ = self._find(ids, "Collection.label")
             labels = self.check_labels(y, len(keys), place="Collection.label")
             if len(keys) == 0:
@@ -509,9 +666,16 @@ class Collection:
                 lesson, codes = lesson.some(others), None if codes is None else codes[others]
             learner = self._taught(lesson, codes, gone=keys[others])
             learner, _ = self._without_judged(keys[others], learner, queries=False)
-            with journal.storing(self._learner, learner, labels=1):
-                journal.append_labels(keys, labels)
-                view.label(keys, labels)
+            if journal.takes(len(keys)):
+                texts = [to_json(label) for label in labels]
+                change = Change(labelled=keys, new_labels=texts)
+                with journal.recording(self._learner, learner, change):
+                    view.label(keys, labels)
+            else:
+                journal.fold_log()
+                with journal.storing(self._learner, learner, labels=1):
+                    journal.append_labels(keys, labels)
+                    view.label(keys, labels)
         self._refresher.run_if_due()
         self._tidy()
 
@@ -556,20 +720,26 @@ class Collection:
         if (ids is None) == (where is None):
             raise InputError("Collection.delete: pass either ids or where.")
         lock = nullcontext() if where is None else self._view.fields.lock
-        with lock, self._journal.changing("delete"):
+        journal, view = self._journal, self._view
+        with lock, journal.changing("delete", may_log=True):
             if where is not None:
                 ids = self.find(where)
             keys, names = self._find(ids, "Collection.delete")
             if len(keys) == 0:
                 return
             learner = self._learner.let_go(
-                self._view.now, keys, self._journal.vectors, forget=self.forget_deleted
+                view.now, keys, journal.vectors, forget=self.forget_deleted
             )
             learner, judged = self._without_judged(keys, learner)
-            with self._journal.storing(self._learner, learner, items=1):
-                self._journal.delete_items(keys)
-                self._view.delete(keys, names.tolist())
-            self._journal.delete_feedback(judged)
+            if journal.takes(len(keys)):
+                with journal.recording(self._learner, learner, Change(gone=keys)):
+                    view.delete(keys, names.tolist())
+            else:
+                journal.fold_log()
+                with journal.storing(self._learner, learner, items=1):
+                    journal.delete_items(keys)
+                    view.delete(keys, names.tolist())
+            journal.delete_feedback(judged)
         self._tidy()
 
     # --------------------------------------------------------------------------------- feedback
@@ -758,10 +928,14 @@ class Collection:
             )
         return keys
 
+    def _may_join(self) -> bool:
+        """Whether fragments may be joined: a refresh has encoded them as they are."""
+        return not (self._refresher.is_running or self._journal.pending is not None)
+
     def _tidy(self) -> None:
         with self._journal.lock:  # a refresh cannot begin meanwhile
             if not self._refresher.is_running:
-                self._journal.tidy(self._view.keys)
+                self._journal.tidy(self._view.keys, self._may_join)
 
     # ---------------------------------------------------------------------------------- refresh
 

@@ -1,4 +1,4 @@
-"""What a collection stores: seven Lance datasets, and every point at which a process may die.
+"""What a collection stores: seven Lance datasets and a log; all points where a process may die.
 
     items     key, id, vector, label, metadata, code_N: the codes of model N, which serves
     labels    key, label: labels that came after their item, the last one counts
@@ -8,8 +8,10 @@
     encoded   fragments of items that a running refresh has encoded so far
     feedback  judged pairs, numbered (judgements.py); not there before the first
 
-Every change is one commit of ``items`` or of ``labels``: it is there whole or not at all. What a
-process that dies leaves behind, at whatever point, is this:
+Every change is one commit of ``items`` or of ``labels``, or, if it is small, one record of the log
+(``log.py``): it is there whole or not at all. What is read is what the datasets hold, less what the
+log says is gone, and then the log's own items, whose keys are above all others. What a process that
+dies leaves behind, at whatever point, is this:
 
 - *The learner's state is written before its change*, with the versions that the change will have.
   If the change never comes, the state does not fit the versions, and the one before it counts. The
@@ -28,6 +30,12 @@ process that dies leaves behind, at whatever point, is this:
   commit then brings all codes in as a new column, and with it the learner's state that knows of the
   refresh. The greatest column serves. That the column before it is dropped, by another commit, and
   the notes with it, changes nothing; it is made up for at the next opening.
+- *Folding the log* commits its items, deletes and labels, and then the learner with the name of
+  another log. Until that row is there the log counts, and doing it again does no harm: an item that
+  the dataset has is not taken from the log, and a label that comes twice is the same.
+- *A second writer*, if the lock fails, commits the learner's row anew before its first change where
+  there is a log, and looks at the log once more. The first one looks at the versions after each
+  record; so either the second has seen the record, or the first is refused.
 - *Joining fragments, dropping columns and forgetting old versions* change no item.
 - *The first items* make the dataset ``items``. Until then the last model serves, if there is one.
 - *The learner* is the last thing that ``create`` writes: without it there is no collection.
@@ -48,6 +56,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
@@ -62,13 +71,15 @@ from streamhash.errors import (
     InUseError,
     NotFoundError,
     ReadOnlyError,
+    StreamhashError,
     UnreachableError,
 )
-from streamhash.live import arrow
+from streamhash.live import arrow, log
 from streamhash.live.addresses import Addresses
 from streamhash.live.arrow import CODE, Batch, Columns, Keys, import_lance, import_pyarrow
 from streamhash.live.judgements import Judgements, judgements_of
 from streamhash.live.locks import ReaderLease, WriterLock, leased, uninterrupted
+from streamhash.live.log import Change, Log, Tail
 from streamhash.live.pages import VectorFiles
 from streamhash.live.store import WAY_BACK, Store, data_files
 from streamhash.search.directory import Coded
@@ -86,12 +97,18 @@ Pieces = Iterator[tuple[Codes, Keys]]
 Send = Callable[[Keys, Codes], None]  # takes codes to a backend
 Result = dict[str, Any]  # of a fragment: its metadata; rows; flips, bit by bit; when it was made
 
+LOGGED = 2**31  # added to the place in a key of an item that came by the log
 KEY_BITS = 32  # lower bits of a key: the place in its commit; above them, the commit's version
 FRAGMENT_ROWS = 131_072  # at most: a piece of work for one worker of a refresh,
 FRAGMENT_NUMBERS = 2**24  # and numbers of their vectors: Lance may have a whole fragment in memory
 SMALL_FRAGMENT = 32_768  # rows: fragments of fewer are joined when there are many
+JOINED_AT_ONCE = 4096  # rows of fragments that are joined while writers wait, at most
 TIDY_AFTER = 64  # fragments or versions that are worth tidying up
 KEPT = 3  # versions of each dataset, at least
+LOG_BYTES = 2**23  # of the log, from which on it is folded,
+LOG_CHANGES = 2048  # or so many records
+SMALL_BYTES = 2**21  # of vectors of a change that goes to the log, at most,
+SMALL_KEYS = 4096  # or so many items
 TRIES = 10  # of a reader to get hold of a version before the writer has gone on
 SCAN_ROWS = 8192  # read at a time
 COLUMN_ROWS = 65_536  # read at a time, of columns that are small,
@@ -140,7 +157,8 @@ class Journal:
         self.settings: dict[str, Any] = {}
         self._is_stale = True
         self._held: WriterLock | None = None
-        self._seen = (0, 0)  # the versions of items and labels that memory follows
+        self._seen = (-1, -1)  # the versions of items and labels that memory follows,
+        self._seen_learner = 0  # and of the learner
         self._feedback = 0  # that of feedback
         self._learner_behind = False  # the last state that is stored waits for a change
         self._state: int | None = None  # the version of the heavy state that counts
@@ -148,11 +166,19 @@ class Journal:
         self._tidied: int | None = None  # how often there was something to tidy up
         self._last_model = (0, 0)  # a version of models, and the greatest number in it
         self._addresses, self._vector_files = Addresses(), VectorFiles()
+        self._tail = Tail()  # what the log in force holds
+        self._log_name: str | None = None  # the log in force
+        self._log_read = self._log_size = 0  # how far it is read, and how large it was then
+        self._log: Log | None = None  # the one that this process appends to
+        self._is_fenced = False  # no other process can append to the log in force
+        self._learner_now: tuple[bytes, int | None] = (b"", None)  # the learner that counts
+        self._joiner: threading.Thread | None = None
 
     def another(self) -> "Journal":
         """Return the same datasets opened anew: for another thread, or for another version."""
         other = Journal(self.address, self.options)
         other.store, other._addresses = self.store.another(), Addresses(self._addresses)
+        other._tail = self._tail
         return other
 
     @property
@@ -207,7 +233,9 @@ class Journal:
                 self._overwrite(name, {})
             if model is not None:
                 self.append_model(model)
-            self._store_learner(learner, (0, self.version("labels")))
+            self._store_state(learner)
+            self._learner_now = learner.to_bytes(), learner.state
+            self._write_learner((0, self.version("labels")))
         except BaseException:
             self.release()
             raise
@@ -249,6 +277,7 @@ class Journal:
 
     def release(self) -> None:
         """Let others write."""
+        self._drop_log()
         if self._held is not None:
             self._held.release()
         self._held, self.read_only, self.is_closed = None, True, True
@@ -256,6 +285,7 @@ class Journal:
     def forked(self) -> None:
         """Touch nothing any more, in a child of the process that opened it, which has the lock."""
         self.lock, self._held, self.read_only = threading.RLock(), None, True
+        self._log = self._joiner = None
         self.store.forked()
 
     @property
@@ -289,27 +319,43 @@ class Journal:
     @property
     def is_current(self) -> bool:
         """Whether nothing was stored since ``load``, by another process."""
-        if self._seen != self._latest:
+        if self._seen != self._latest or self._seen_learner != self.store.latest("learner"):
             return False
-        # Elsewhere each look is a request: a reader there sees new feedback with the next change.
-        return self.folder is None or self._feedback == self.store.latest("feedback")
+        if self.folder is None:
+            # Each look is a request: a reader there sees new feedback with the next change.
+            return True
+        if self._feedback != self.store.latest("feedback"):
+            return False
+        return self._log_name is None or self._log_size == log.size_of(self.folder, self._log_name)
 
     def load(self) -> tuple[bytes, int | None, ReaderLease]:
         """Turn to the latest versions; return the learner that goes with them, and its state.
 
         The writer keeps these versions until the lease is released.
         """
-        lease = self._repeated(self._advance)
+        return self._repeated(self._load_all)
+
+    def _load_all(self) -> tuple[bytes, int | None, ReaderLease]:
+        self._seen_learner = self.store.latest("learner")
+        for name in NAMES:
+            self.store.advance(name)
+        lease = self.lease()
         try:
-            return *self._load(), lease
+            found = self._load()
+            if self.read_only and self._log_name is not None:
+                self._check_log()
+            return *found, lease
         except BaseException:
             lease.release()
             raise
 
-    def _advance(self) -> ReaderLease:
-        for name in NAMES:
-            self.store.advance(name)
-        return self.lease()
+    def _check_log(self) -> None:
+        """As a reader, see that the log was not folded while it was read beside the items."""
+        if self.store.latest("learner") != self._seen_learner:
+            raise FileError(
+                f"{self.address}: is written to faster than it can be read; try again, or write "
+                "more items at a time."
+            )
 
     def _repeated(self, look: Callable[[], Found]) -> Found:
         """Look at what is stored; as a reader again, if the writer deletes it between two looks."""
@@ -322,14 +368,42 @@ class Journal:
         raise AssertionError("the last try returns or raises")
 
     def _load(self) -> tuple[bytes, int | None]:
-        self._seen, self._feedback = self._versions, self.version("feedback")
+        versions, self._feedback = self._versions, self.version("feedback")
         row, is_last = self._read_learner()
         self._use(json.loads(row["settings"]))
         self._learner_behind = not is_last
         if self._tidied is None:
             self._tidied = self._age
-        self._state = row.get("state")
-        return row["content"], self._state
+        self._load_log(row.get("log"), is_same=versions == self._seen)
+        self._seen = versions
+        self._learner_now = self._tail.learner or (row["content"], row.get("state"))
+        self._state = self._learner_now[1]
+        return self._learner_now
+
+    def _load_log(self, name: str | None, *, is_same: bool) -> None:
+        """Read what the log in force holds and the items do not."""
+        if self._log is not None and (name != self._log.name or self._log_read != self._log.size):
+            self._drop_log()  # something failed: it is folded before it is used again
+        if name != self._log_name or not is_same or self._log_read == 0:
+            self._tail, self._log_read, self._is_fenced = Tail(), 0, self._log is not None
+        self._log_name = name
+        if name is None or self.folder is None:
+            return
+        self._log_size = log.size_of(self.folder, name)
+        tail = self._tail if self._log_read else Tail()
+        try:
+            for change, end in log.read(self.folder, name, self._log_read):
+                tail.add(change, end - self._log_read)
+                self._log_read = end
+        except (LookupError, ValueError, TypeError) as error:
+            raise FileError(f"{error}; {WAY_BACK}") from error
+        rows = tail.rows
+        if not is_same and rows.size and self.has_items:
+            with self.store.reading("items"):
+                found = self._addresses.find(self.dataset("items"), rows.keys[: rows.size])
+            if (found >= 0).any():
+                tail.without(found >= 0)
+        self._tail = tail
 
     def _use(self, settings: dict[str, Any]) -> None:
         self.settings = settings
@@ -338,8 +412,8 @@ class Journal:
     # ---------------------------------------------------------------------------------- changes
 
     @contextmanager
-    def changing(self, verb: str) -> Iterator[None]:
-        """Let this thread alone make changes."""
+    def changing(self, verb: str, *, may_log: bool = False) -> Iterator[None]:
+        """Let this thread alone make changes; what ``may_log`` need not find the log empty."""
         with self.lock:
             if self.is_forked:
                 raise ReadOnlyError(
@@ -354,13 +428,22 @@ class Journal:
             if self.is_stale:
                 self.reload()
             try:
-                if self._latest != self._versions:
-                    raise self.store.in_use()
+                self._refuse_second()
                 self.store.sum_all(NAMES)
+                self._fence()
+                if not may_log:
+                    self.fold_log()
                 yield
             except InUseError:
                 self.read_only = self.is_stale = True  # from here on a reader like others
                 raise
+
+    def _refuse_second(self) -> None:
+        """Raise an error if another process has stored anything meanwhile."""
+        if self._latest != self._versions or (
+            self.store.latest("learner") != self.version("learner")
+        ):
+            raise self.store.in_use()
 
     @contextmanager
     def storing(
@@ -372,12 +455,16 @@ class Journal:
         and ``labels`` are by how many versions the block takes them on.
         """
         with uninterrupted():
-            before = self._versions
+            assert not self._tail
+            before, content = self._versions, self._learner_now
             try:
                 if twin is not None or self._learner_behind:
                     self._learner_behind = True
                     after = before[0] + items, before[1] + labels
-                    self._store_learner(twin or learner, after)
+                    if twin is not None:
+                        self._store_state(twin)
+                        content = twin.to_bytes(), twin.state
+                    self._write_learner(after, content)
                 yield
                 if twin is not None:
                     learner.become(twin)
@@ -388,24 +475,29 @@ class Journal:
                     with suppress(FileError, InUseError):  # the other's change would make it fit
                         self.settle()
                 raise
-            self._learner_behind = False
-            if learner.state != self._state:
-                self._state = learner.state
-                with self._or_later():
-                    self._forget_old_states()
+            self._learner_behind, self._learner_now = False, content
+            self._follow_state(learner)
+
+    def _follow_state(self, learner: "Learner") -> None:
+        """Delete what was learned before, if something else has been since."""
+        if learner.state != self._state:
+            self._state = learner.state
+            with self._or_later():
+                self._forget_old_states()
 
     def settle(self) -> None:
         """See to it that the last learner state stored is the one that counts."""
         if self._learner_behind:
             with uninterrupted():
-                row = self._read_learner()[0]
-                self._write_learner(row["content"], row.get("state"), self._versions)
+                self._write_learner(self._versions)
                 self._learner_behind = False
 
-    def _append(self, name: str, columns: "dict[str, Any] | pa.Table") -> None:
+    def _append(
+        self, name: str, columns: "dict[str, Any] | pa.Table", *, is_followed: bool = False
+    ) -> None:
         """Commit rows, after those that are there."""
         table = _table(name, columns) if isinstance(columns, dict) else columns
-        self.store.append(name, table, _fragment_rows(table.schema))
+        self.store.append(name, table, _fragment_rows(table.schema), is_followed=is_followed)
 
     def _overwrite(
         self, name: str, columns: dict[str, Any], *, is_prepared: bool = False, **metadata: str
@@ -413,6 +505,139 @@ class Journal:
         """Commit rows in place of those that are there."""
         table = _table(name, columns).replace_schema_metadata(metadata or None)
         self.store.overwrite(name, table, FRAGMENT_ROWS, is_prepared=is_prepared)
+
+    # -------------------------------------------------------------------------------------- log
+
+    def takes(self, n: int, n_bytes: int = 0) -> bool:
+        """Whether a change of so many items, and bytes of vectors, goes to the log."""
+        return (
+            self.folder is not None
+            and self.has_items
+            and n <= SMALL_KEYS
+            and n_bytes <= SMALL_BYTES
+        )
+
+    @contextmanager
+    def recording(
+        self, learner: "Learner", twin: "Learner | None", change: Change
+    ) -> Iterator[None]:
+        """Store a small change in the log, and with it the learner, as ``storing`` does.
+
+        The block does it in memory.
+        """
+        with uninterrupted():
+            self.settle()
+            if twin is not None:
+                if twin.state is None:
+                    self._store_state(twin)
+                    self.store.acknowledge()  # it is there before the record that names it
+                change = change._replace(learner=twin.to_bytes(), state=twin.state)
+            self._record(change)
+            try:
+                yield
+                if twin is not None:
+                    learner.become(twin)
+            except BaseException:
+                self.is_stale = True  # it was stored, and the failure came after
+                raise
+            self._follow_state(learner)
+
+    def _record(self, change: Change) -> None:
+        if self._log is None:
+            self.fold_log(anew=True)
+        used = self._log
+        assert used is not None
+        try:
+            n_bytes = used.append(change)
+        except BaseException:
+            self._drop_log()
+            raise
+        try:
+            self._refuse_second()
+        except BaseException:
+            self.is_stale = True
+            raise
+        used.acknowledge()
+        self._tail.add(change, n_bytes)
+        self._log_read = self._log_size = used.size
+        self._learner_now = self._tail.learner or self._learner_now
+
+    def _drop_log(self) -> None:
+        """Append no more to this log; it is in force until it is folded."""
+        if self._log is not None:
+            self._log.close()
+        self._log = None
+
+    def _fence(self) -> None:
+        """Let no other process append to the log in force: its next record would be refused."""
+        if self._log_name is None or self._is_fenced or self.folder is None:
+            return
+        with uninterrupted():
+            self._write_learner(self._versions)
+            if log.size_of(self.folder, self._log_name) != self._log_size:
+                raise self.store.in_use()
+            self._is_fenced = True
+
+    def fold_log(self, *, anew: bool = False, is_last: bool = False) -> None:
+        """Take what the log holds into the datasets; ``anew`` begins another in any case.
+
+        With ``is_last`` there is no log after it.
+        """
+        tail, folder = self._tail, self.folder
+        is_unused = self._log is None and self._log_name is not None  # what another has left
+        if folder is None or not (tail or anew or is_unused or (is_last and self._log_name)):
+            return
+        with uninterrupted():
+            before, begun = self._log_name, None
+            self._drop_log()
+            try:
+                self._fold_tail(tail)
+                if not is_last:
+                    begun = Log(folder, is_synced=self.store.durability == "synced")
+                self._log_name = None if begun is None else begun.name
+                self._write_learner(self._versions)
+            except BaseException:
+                self._log_name, self.is_stale = before, True
+                if begun is not None:
+                    begun.close()
+                raise
+            self._tail, self._log = Tail(), begun
+            self._log_read = self._log_size = 0
+            self._is_fenced, self._learner_behind = True, False
+            with self._or_later():
+                # Readers may still look at the log before.
+                log.forget(folder, {log.ACKNOWLEDGED, self._log_name or "", before or ""})
+
+    def finish(self) -> None:
+        """Leave no log behind; if that cannot be, whoever opens the collection next folds it."""
+        if not (self.read_only or self.is_stale):
+            with self._or_later():
+                self.fold_log(is_last=True)
+
+    def _fold_tail(self, tail: Tail) -> None:
+        """Commit items, deletes and labels; they count when the learner's row is there."""
+        rows, places = tail.rows, tail.places()
+        if rows.size and not len(places):  # the version has to go on, lest keys come again
+            places = np.array([rows.size - 1])
+        if len(places):
+            self._append("items", self._items_table(rows, places), is_followed=True)
+        if tail.gone:
+            found = self._found(tail.gone_keys())
+            if len(found):
+                self.store.delete("items", found, is_followed=True)
+        if tail.labelled:
+            columns = {"key": tail.labelled, "label": tail.new_labels}
+            self._append("labels", columns, is_followed=True)
+
+    def _items_table(self, rows: log.Rows, places: Keys) -> "pa.Table":
+        return self._as_table(
+            rows.keys[places],
+            rows.ids[places],
+            rows.vectors[places],
+            [rows.labels[i] for i in places],
+            [rows.metadata[i] for i in places],
+            None if rows.codes is None else rows.codes[places],
+        )
 
     # ------------------------------------------------------------------------------------ items
 
@@ -445,9 +670,15 @@ class Journal:
         names = self.dataset("items").schema.names
         return [int(name.removeprefix(CODE)) for name in names if name.startswith(CODE)]
 
-    def next_keys(self, n: int) -> Keys:
-        """Return the keys of the next items, if no other change is stored before."""
-        return ((self.version("items") + 1) << KEY_BITS) + np.arange(n)
+    def next_keys(self, n: int, *, is_logged: bool = False) -> Keys:
+        """Return the keys of the next items, if no other change is stored before.
+
+        Those of the log are others than those of the next commit, whoever makes it.
+        """
+        first = (self.version("items") + 1) << KEY_BITS
+        if is_logged:
+            first = max(first + LOGGED, self._tail.last_key + 1)
+        return first + np.arange(n)
 
     def append_items(
         self,
@@ -458,19 +689,30 @@ class Journal:
         codes: Codes | None,
     ) -> Keys:
         """Store new items, with codes of the model that serves if there is one; return keys."""
+        keys, texts = self.next_keys(len(ids)), [arrow.to_json(label) for label in labels]
+        self._append("items", self._as_table(keys, ids, vectors, texts, metadata, codes))
+        return keys
+
+    def _as_table(
+        self,
+        keys: Keys,
+        ids: NDArray[Any],
+        vectors: NDArray[Any],
+        labels: Sequence[str | None],
+        metadata: Sequence[str | None],
+        codes: Codes | None,
+    ) -> "pa.Table":
         pa = import_pyarrow()
-        keys = self.next_keys(len(ids))
         columns = {
             "key": pa.array(keys),
-            "id": pa.array(ids.tolist(), pa.string() if ids.dtype == object else pa.int64()),
+            "id": pa.array(ids) if ids.dtype != object else pa.array(ids.tolist(), pa.string()),
             "vector": arrow.vector_array(vectors),
-            "label": pa.array([arrow.to_json(label) for label in labels], pa.string()),
+            "label": pa.array(labels, pa.string()),
             "metadata": pa.array(metadata, pa.string()),
         }
         if codes is not None:
             columns[f"{CODE}{self.serving}"] = arrow.code_array(codes)
-        self._append("items", pa.table(columns))
-        return keys
+        return pa.table(columns)
 
     def delete_items(self, keys: Keys) -> None:
         """Delete the items with these keys."""
@@ -509,7 +751,11 @@ class Journal:
     @property
     def n_rows(self) -> int:
         """How many items are stored, with those that wait to be deleted."""
-        return int(self.dataset("items").count_rows()) if self.has_items else 0
+        if not self.has_items:
+            return 0
+        tail = self._tail
+        # While the log is folded, what is gone may be so in both: it is too few then, never right.
+        return int(self.dataset("items").count_rows()) + tail.rows.size - len(tail.gone)
 
     def keys(self) -> Keys:
         """Return the keys of all items, ascending."""
@@ -518,8 +764,12 @@ class Journal:
 
     def key_pieces(self) -> Iterator[Keys]:
         """Read the keys of all items, piece by piece."""
+        tail = self._tail
+        gone = tail.gone_keys()
         for part in self._streamed("items", columns=["key"]) if self.has_items else ():
-            yield part["key"].to_numpy()
+            keys = part["key"].to_numpy()
+            yield keys[~_is_among(keys, gone)] if len(gone) else keys
+        yield tail.rows.keys[tail.places()]
 
     def new_items(self, last_key: int) -> Iterator[Columns]:
         """Read the items with keys above ``last_key``, piece by piece, in the order of their keys.
@@ -533,14 +783,24 @@ class Journal:
             options["filter"] = f"key > {last_key}"
         if last_key >= 0 or not self._are_in_order():
             options["order_by"] = ["key"]
+        tail = self._tail
+        gone, rows, places = tail.gone_keys(), tail.rows, tail.places()
+        places = places[rows.keys[places] > last_key]
         for part in self._streamed("items", **options):
             with self.store.reading("items"):
+                if len(gone):
+                    part = part.filter(
+                        import_pyarrow().array(~_is_among(part["key"].to_numpy(), gone))
+                    )
                 piece = arrow.columns_of(part)
                 if len(piece.keys) and (piece.keys[0] <= last_key or not _ascend(piece.keys)):
                     raise ValueError("two items have one key")
             if len(piece.keys):
                 last_key = int(piece.keys[-1])
                 yield piece
+        if len(places):
+            (part,) = self._items_table(rows, places).combine_chunks().to_batches()
+            yield arrow.columns_of(part)
 
     def _are_in_order(self) -> bool:
         """Whether the rows are stored in the order of their keys, as they are unless damaged."""
@@ -571,13 +831,23 @@ class Journal:
     def items(self, keys: Keys, *, vectors: bool = True, codes: int = 0) -> Batch:
         """Read items by their keys, in that order, those of them that there are."""
         columns = ["key", "metadata", *["vector"][:vectors], *arrow.code_columns(codes)]
+        rows = self._tail.rows
+        new = rows.holds(keys)
+        if len(keys) and new.all():
+            return rows.batch(rows.places(keys), columns)
+        old = keys[~new] if new.any() else keys
         with self.store.reading("items"):
-            table = self.store.read("items", columns=columns, filter=self._among(keys))
+            table = self.store.read("items", columns=columns, filter=self._among(old))
             there = table["key"].to_numpy()
             order = np.argsort(there)
-            return arrow.batch_of(
-                table, order[np.searchsorted(there[order], keys[np.isin(keys, there)])]
+            batch = arrow.batch_of(
+                table, order[np.searchsorted(there[order], old[np.isin(old, there)])]
             )
+        if not new.any():
+            return batch
+        both = arrow.joined([batch, rows.batch(rows.places(keys[new]), columns)])
+        order = np.argsort(both.keys)
+        return both.some(order[np.searchsorted(both.keys[order], keys[np.isin(keys, both.keys)])])
 
     def vectors(self, keys: Keys) -> Matrix:
         """Read the vectors of items that are there, in the order of these keys."""
@@ -593,6 +863,20 @@ class Journal:
 
     def stored_vectors(self, keys: Keys) -> Batch:
         """Read the vectors of those of these keys that there are, quickly, as they are stored."""
+        rows = self._tail.rows
+        new = rows.holds(keys)
+        if new.any():
+            parts = [rows.batch(rows.places(keys[new]), ["vector"])]
+            if not new.all():
+                parts.append(self._stored_vectors(keys[~new]))
+            parts = [Batch(None, each.vectors, None, None, None, each.keys) for each in parts]
+            both = arrow.joined(parts)
+            order = np.argsort(both.keys)
+            found = keys[np.isin(keys, both.keys)]
+            return both.some(order[np.searchsorted(both.keys[order], found)])
+        return self._stored_vectors(keys)
+
+    def _stored_vectors(self, keys: Keys) -> Batch:
         with self.store.reading("items"):
             items = self.dataset("items")
             if "vector" not in items.schema.names:
@@ -602,14 +886,20 @@ class Journal:
             found = self._addresses.find(items, keys)
             vectors = self._vector_files.read(items, found[found >= 0])
         if vectors is None:
-            return self.items(keys)
+            return self.items(keys)  # which are not in the log
         return Batch(None, vectors, None, None, None, keys[found >= 0])
 
     def scan(self, keys: Keys, *columns: str, size: int = SCAN_ROWS) -> Iterator[Batch]:
         """Go through the items with these keys as they are now, in their order."""
-        if not len(keys):
-            return iter(())
+        rows = self._tail.rows
         wanted = keys if _ascend(keys) else np.sort(keys)
+        new = rows.holds(wanted)
+        places = rows.places(wanted[new])
+        pieces = np.split(places, range(size, len(places), size)) if len(places) else []
+        later = (rows.batch(piece, columns) for piece in pieces)
+        wanted = wanted[~new]
+        if not len(wanted):
+            return later
         between = f"key >= {wanted[0]} AND key <= {wanted[-1]}"
         with self.store.reading("items"):
             items = self.dataset("items").checkout_version(self.version("items"))
@@ -621,7 +911,7 @@ class Journal:
                 io_buffer_size=READ_BYTES,
                 scan_in_order=True,
             )
-        return self._batches(parts, wanted)
+        return chain(self._batches(parts, wanted), later)
 
     def _batches(self, parts: Iterator[Any], wanted: Keys) -> Iterator[Batch]:
         while True:
@@ -675,6 +965,16 @@ class Journal:
                 piece = part["key"].to_numpy(), arrow.coded(part["label"])
             yield piece
 
+    def logged_labels(self) -> Iterator[tuple[Keys, Coded]]:
+        """Give the labels of the log, which come after those of the dataset.
+
+        While they are folded they may be in both, which does no harm: the last one counts.
+        """
+        tail = self._tail
+        if tail.labelled:
+            texts = import_pyarrow().array(tail.new_labels, import_pyarrow().string())
+            yield np.array(tail.labelled, np.int64), arrow.coded(texts)
+
     def _fold_labels(self, live: Keys) -> None:
         """Keep only the last label of each key that is there."""
         table = self.store.read("labels")
@@ -722,15 +1022,14 @@ class Journal:
 
     # ----------------------------------------------------------------------- learner and models
 
-    def _store_learner(self, learner: "Learner", versions: tuple[int, int]) -> None:
-        """Store the learner, what it has learned first, if that is not stored yet."""
+    def _store_state(self, learner: "Learner") -> None:
+        """Store what a learner has learned, if that is not stored yet."""
         if learner.state is None:
             if self.store.latest("learner") != self.version("learner"):
                 raise self.store.in_use()  # before it is in the way of the other writer
             content = {"content": [learner.knowledge.to_bytes()]}
             self._overwrite("state", content, is_prepared=True)
             learner.state = self.version("state")
-        self._write_learner(learner.to_bytes(), learner.state, versions)
 
     def read_state(self, number: int) -> bytes:
         """Return the heavy state of a learner; a reader, who only reports it, may get a later."""
@@ -773,14 +1072,18 @@ class Journal:
                 if datetime.now() - cast("datetime", each["timestamp"]) > OLD_VERSIONS
             ]
 
-    def _write_learner(self, content: bytes, state: int | None, versions: tuple[int, int]) -> None:
-        """Store the learner as it is from these versions of items and labels on."""
+    def _write_learner(
+        self, versions: tuple[int, int], learner: tuple[bytes, int | None] | None = None
+    ) -> None:
+        """Store the learner that counts, or another that will, from these versions on."""
+        content, state = learner or self._learner_now
         row = {
             "items": versions[0],
             "labels": versions[1],
             "settings": json.dumps(self.settings),
             "content": content,
             "state": state,
+            "log": self._log_name,
         }
         columns = {name: [value] for name, value in {**row, "sum": _sum_of(row)}.items()}
         # Unless a change is to come with it, it counts from now on.
@@ -930,20 +1233,24 @@ class Journal:
         """How many times there was something to tidy up."""
         return sum(map(self.version, ("items", "labels", "learner"))) // TIDY_AFTER
 
-    def tidy(self, live: Callable[[], Keys]) -> None:
+    def tidy(self, live: Callable[[], Keys], may_go_on: Callable[[], bool]) -> None:
         """Join small fragments, fold labels and delete old versions, now and then."""
         with self.lock:
             if self.read_only or self.is_stale:
                 return
             if self._untidy:
                 self.mend(live())
+            if self._tail.n_bytes > LOG_BYTES or self._tail.n_changes > LOG_CHANGES:
+                with self._or_later():
+                    self.fold_log()
             if self._untidy or self._age == self._tidied:
                 return
             self._tidied, pending = self._age, self.pending is not None
             with self._or_later():
                 self.settle()
+                self.fold_log()
                 # Joining fragments undoes what an interrupted refresh has encoded of them.
-                self.join_fragments("items", 16 * TIDY_AFTER if pending else None)
+                self.join_fragments("items", 16 * TIDY_AFTER if pending else None, may_go_on)
                 self.join_fragments("models")
                 self.join_fragments("feedback")
                 keys = live()
@@ -951,20 +1258,68 @@ class Journal:
                     self._fold_labels(keys)
                 else:
                     self.join_fragments("labels")
-                self._forget_old_versions(all_files=not pending)
+                self._forget_old_versions(all_files=not (pending or self.is_joining))
 
-    def join_fragments(self, name: str, many: int | None = None) -> None:
-        """Join small fragments if there are many, and leave out rows that were deleted."""
+    def join_fragments(
+        self, name: str, many: int | None = None, aside: Callable[[], bool] | None = None
+    ) -> None:
+        """Join small fragments if there are many, and leave out rows that were deleted.
+
+        What takes long is done in a thread, as long as ``aside`` is true.
+        """
         dataset = self.store.find(name)
         if dataset is None:
             return
         fragments = dataset.get_fragments()
         dead = sum(fragment.num_deletions for fragment in fragments)
         too_many_dead = dead > max(dataset.count_rows(), SMALL_FRAGMENT)
-        if len(fragments) > (many or TIDY_AFTER) or too_many_dead:
-            rows = min(SMALL_FRAGMENT, _fragment_rows(dataset.schema))
-            with uninterrupted():
-                self.store.join_fragments(name, rows)
+        if len(fragments) <= (many or TIDY_AFTER) and not too_many_dead:
+            return
+        joins = self.store.joins(name, min(SMALL_FRAGMENT, _fragment_rows(dataset.schema)))
+        if aside is not None and sum(each.n_rows for each in joins) > JOINED_AT_ONCE:
+            self._join_aside(name, aside)
+            return
+        with uninterrupted():
+            for each in joins:
+                each.do()
+            self.store.join(joins)
+
+    def _join_aside(self, name: str, may_go_on: Callable[[], bool]) -> None:
+        """Join fragments in a thread of its own: others wait for the commits only."""
+        if self.is_joining:
+            return
+
+        def work() -> None:
+            try:
+                while self._join_some(name, may_go_on):
+                    pass
+            except (StreamhashError, OSError) as error:  # it is tried again at the next time
+                logger.warning("fragments were not joined: %s", error)
+
+        self._joiner = threading.Thread(target=work, name="streamhash-join", daemon=True)
+        self._joiner.start()
+
+    def _join_some(self, name: str, may_go_on: Callable[[], bool]) -> bool:
+        """Join a few fragments; return whether there are more."""
+        with self.lock:
+            if self.read_only or self.is_stale or not may_go_on():
+                return False
+            rows = min(SMALL_FRAGMENT, _fragment_rows(self.dataset(name).schema))
+            joins = self.store.joins(name, rows)[:1]
+        for each in joins:
+            each.do()
+        with self.changing("join", may_log=True), uninterrupted():
+            return may_go_on() and self.store.join(joins)
+
+    @property
+    def is_joining(self) -> bool:
+        """Whether fragments are joined at the moment, by another thread."""
+        return self._joiner is not None and self._joiner.is_alive()
+
+    def stop_joining(self) -> None:
+        """Wait until no fragments are joined any more; what was begun is given up."""
+        if self._joiner is not None and self._joiner is not threading.current_thread():
+            self._joiner.join()
 
     def _forget_old_versions(self, *, all_files: bool) -> None:
         """Delete versions that nobody uses: that no reader has a lease of, or older than an hour.
@@ -1083,7 +1438,10 @@ def _check_archive(content: bytes) -> None:
 
 def _sum_of(row: dict[str, Any]) -> int:
     """Return the checksum of a learner's row."""
-    rest = json.dumps([row["items"], row["labels"], row["settings"], row.get("state")])
+    rest = json.dumps(
+        [row["items"], row["labels"], row["settings"], row.get("state")]
+        + ([row["log"]] if row.get("log") else [])
+    )
     return zlib.crc32(rest.encode(), zlib.crc32(row["content"]))
 
 
@@ -1100,6 +1458,7 @@ def _table(name: str, columns: dict[str, Any]) -> "pa.Table":
             "content": content,
             "state": number,
             "sum": number,
+            "log": text,
         },
         "state": {"content": content},
         "models": {"number": number, "content": content, "facts": text},

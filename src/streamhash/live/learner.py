@@ -473,6 +473,11 @@ class Learner(Streaming):
         most = STAGE_NUMBERS // getattr(hasher, "n_features_in_", 1)
         return max(1, min(hasher.next_stage, most) // hasher.batch_size) * hasher.batch_size
 
+    @property
+    def n_until_stage(self) -> int:
+        """How many items more there must be for the next stage to be learned."""
+        return max(0, self._stage - self.n_waiting)
+
     # --------------------------------------------------------------------- items come, and go
 
     def taught(

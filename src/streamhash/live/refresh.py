@@ -114,7 +114,10 @@ class Refresher:
     def stop(self) -> None:
         """Let a running refresh end, and others write."""
         with self._running, self._journal.lock:
-            self._journal.release()
+            try:
+                self._journal.finish()
+            finally:
+                self._journal.release()
 
     def run(
         self,
@@ -276,7 +279,7 @@ class _Work:
         """Encode the fragments that are there, until few items are left."""
         journal = self._journal
         for _ in range(PASSES):
-            with journal.lock:
+            with journal.changing("refresh"):
                 version = journal.version("items")
                 rows = {each.fragment_id: int(each.count_rows()) for each in self._left()}
             # The smallest is left for the end: encoding it there tells the new schema.

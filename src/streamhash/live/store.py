@@ -373,7 +373,7 @@ class Store:
 
     # ------------------------------------------------------------------------------------- writing
 
-    def append(self, name: str, table: "pa.Table", rows: int) -> None:
+    def append(self, name: str, table: "pa.Table", rows: int, *, is_followed: bool = False) -> None:
         """Commit rows, after those that are there; ``rows`` at most a fragment."""
         operation, dataset = import_lance().LanceOperation, self.find(name)
         if dataset is None:
@@ -386,7 +386,8 @@ class Store:
             for i, each in enumerate(self._write_fragments(name, table, "append", rows))
         ]
         merged = [*[fragment.metadata for fragment in there], *map(_fragment, new)]
-        return self._commit(name, operation.Merge(merged, dataset.lance_schema), data_files(new))
+        merge = operation.Merge(merged, dataset.lance_schema)
+        return self._commit(name, merge, data_files(new), is_followed=is_followed)
 
     def overwrite(
         self, name: str, table: "pa.Table", rows: int, *, is_prepared: bool = False
@@ -411,7 +412,7 @@ class Store:
             )
         return fragments
 
-    def delete(self, name: str, addresses: Keys) -> None:
+    def delete(self, name: str, addresses: Keys, *, is_followed: bool = False) -> None:
         """Delete rows by their addresses."""
         places: dict[int, list[int]] = {}
         for address in np.unique(addresses).tolist():
@@ -430,7 +431,8 @@ class Store:
                     (changed if number in places else left).append(new)
         # It names all fragments, so that it is refused whatever another has committed of any.
         operation = import_lance().LanceOperation.Delete([*changed, *left], gone, "false")
-        self._commit(name, operation, [_deletion_file(each.to_json()) for each in changed])
+        files = [_deletion_file(each.to_json()) for each in changed]
+        self._commit(name, operation, files, is_followed=is_followed)
 
     def merge(self, name: str, fragments: list[dict[str, Any]], schema: Any) -> None:
         """Commit fragments with a new column, whose files are written."""
@@ -443,20 +445,36 @@ class Store:
         """Commit a change of columns that writes no file but its manifest."""
         self._commit(name, change, [])
 
-    def join_fragments(self, name: str, rows: int) -> None:
-        """Join small fragments to such of so many rows, and leave out rows that were deleted."""
+    def joins(self, name: str, rows: int) -> list["Join"]:
+        """Return which small fragments can be joined to such of so many rows."""
         from lance.optimize import Compaction
 
-        dataset = self.dataset(name)
+        dataset = self.dataset(name).checkout_version(self.version(name))
         with self.translate_errors(name):
             plan = Compaction.plan(dataset, options={"target_rows_per_fragment": rows})
-            results = [task.execute(dataset) for task in plan.tasks]
-        described = [json.loads(each.json()) for each in results]  # type: ignore[attr-defined]
+            return [Join(self, name, dataset, task) for task in plan.tasks]
+
+    def join(self, joins: Sequence["Join"]) -> bool:
+        """Commit joins that are done; not if their fragments have changed since."""
+        from lance.optimize import Compaction, RewriteResult
+
+        if not joins:
+            return False
+        name = joins[0].name
+        now = {
+            each.fragment_id: each.metadata.to_json() for each in self.dataset(name).get_fragments()
+        }
+        if any(now.get(number) != old for each in joins for number, old in each.before.items()):
+            return False
+        described = [{**each.result, "read_version": self.version(name)} for each in joins]
+        from_json = RewriteResult.from_json  # type: ignore[attr-defined]
+        results = [from_json(json.dumps(each)) for each in described]
         new = [fragment for each in described for fragment in each["new_fragments"]]
-        if results:  # Lance takes numbers for the fragments by a commit of its own, before
-            self._commit(
-                name, lambda dataset: Compaction.commit(dataset, results), data_files(new), steps=2
-            )
+        # Lance takes numbers for the fragments by a commit of its own, before.
+        self._commit(
+            name, lambda dataset: Compaction.commit(dataset, results), data_files(new), steps=2
+        )
+        return True
 
     def keep(self, name: str, files: Iterable[File]) -> None:
         """Check files that no version knows yet, and sync them."""
@@ -474,8 +492,12 @@ class Store:
         *,
         steps: int = 1,
         is_prepared: bool = False,
+        is_followed: bool = False,
     ) -> None:
-        """Commit an operation, or call it to; refuse if anybody has committed another meanwhile."""
+        """Commit an operation, or call it to; refuse if anybody has committed another meanwhile.
+
+        One that ``is_followed`` by another is acknowledged with that.
+        """
         before = self.version(name)
         sums = {file.name: self._summed(name, file) for file in new}
         if not is_prepared:
@@ -492,7 +514,7 @@ class Store:
                 manifest = self._manifest_file(name, version)
                 sums[manifest.name] = self._summed(name, manifest)
             self._unacknowledged.append((name, after, sums))
-            if not is_prepared:
+            if not (is_prepared or is_followed):
                 self.acknowledge()
         except BaseException:
             self.is_unsure, self._all_summed = True, False
@@ -617,6 +639,23 @@ class Store:
         assert self._sums is not None
         with self._naming(self._sums.path):
             self._sums.write_anew()
+
+
+class Join:
+    """Some small fragments of a version, to be joined; their deleted rows are left out."""
+
+    def __init__(self, store: Store, name: str, dataset: "lance.LanceDataset", task: Any) -> None:
+        self._store, self.name, self._dataset, self._task = store, name, dataset, task
+        there = {each.fragment_id: each for each in dataset.get_fragments()}
+        numbers = [each["id"] for each in json.loads(task.json())["task"]["fragments"]]
+        self.before = {number: there[number].metadata.to_json() for number in numbers}
+        self.n_rows = sum(there[number].count_rows() for number in numbers)
+        self.result: dict[str, Any] = {}
+
+    def do(self) -> None:
+        """Write the new files, which no version knows yet; others may change the dataset."""
+        with self._store.translate_errors(self.name):
+            self.result = json.loads(self._task.execute(self._dataset).json())
 
 
 # --------------------------------------------------------------------------------- files by name

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from streamhash.errors import FileError
 from streamhash.live.checksums import NAME, Checksums
 from streamhash.live.journal import NAMES, Journal
+from streamhash.live.log import ACKNOWLEDGED, FOLDER
 from streamhash.live.store import WAY_BACK, File, files_of
 
 TRIES = 3  # of a dataset that is written to meanwhile
@@ -65,11 +66,13 @@ def verify(path: str | PathLike[str], *, storage_options: dict[str, str] | None 
         found = found.plus(part)
     if not found.files and not (journal.folder / NAME).exists():
         raise journal.nothing_here()
+    logs = [path for path in (journal.folder / FOLDER).glob("*") if path.name != ACKNOWLEDGED]
+    found = found.plus(Verified(len(logs), sum(path.stat().st_size for path in logs), 0, []))
     return found if found.damages else found.plus(Verified(0, 0, 0, [*_open(journal.another())]))
 
 
 def _open(journal: Journal) -> Iterator[Damage]:
-    """Find what only opening tells: a dataset that is missing and had no checksum."""
+    """Find what only opening tells: the log, or a dataset that is missing and had no checksum."""
     try:
         journal.open(read_only=True)
         journal.load()[-1].release()

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -369,6 +370,8 @@ class View:
         for keys, labels in journal.read_labels(seen):
             _set_labels(directory, keys, labels)
             seen += len(keys)
+        for keys, labels in journal.logged_labels():
+            _set_labels(directory, keys, labels)
         if backend is not None and backend is not before.backend and filling is None:
             self._serve(before, after, directory.keys)
         return Moment.of(after.number, after.model, backend, directory), seen
@@ -378,11 +381,13 @@ class View:
         journal, directory, backend = self._journal, before.directory, after.backend
         fold, seen = labels_read
         gone, new, later = np.empty(0, np.int64), list[Columns](), list[tuple[Keys, Coded]]()
+        logged = list[tuple[Keys, Coded]]()
         if journal.has_items:
             new = [*journal.new_items(directory.last_key)]
             if journal.n_rows - sum(len(piece.keys) for piece in new) != len(directory):
                 gone = directory.absent(journal.key_pieces())
             later = [*journal.read_labels(seen)]
+            logged = [*journal.logged_labels()]
             again = np.concatenate([gone, *(directory.find(piece.ids) for piece in new)])
             gone = np.unique(again[again >= 0])
         if after.number != before.number:
@@ -398,7 +403,7 @@ class View:
         with self.looking:
             directory.delete_keys(gone)
             replaced = [directory.append(each.keys, each.ids, each.labels) for each in new]
-            for keys, labels in later:
+            for keys, labels in chain(later, logged):
                 _set_labels(directory, keys, labels)
             if backend is not None:
                 if after.number == before.number:

@@ -25,11 +25,11 @@ from starlette.types import ASGIApp
 
 from streamhash import __version__
 from streamhash.errors import InputError, ServiceError, StreamhashError
-from streamhash.live import Collection, Item, check_vectors
+from streamhash.live import Addition, Collection, Item, check_vectors
 from streamhash.live.search import PLAIN
 from streamhash.service import models
 from streamhash.service.answers import Json, write_json
-from streamhash.service.batching import Found, SearchBatcher
+from streamhash.service.batching import AddBatcher, Found, SearchBatcher
 from streamhash.service.bodies import Form, RefusedBody, read_body
 from streamhash.service.compare import Comparison
 from streamhash.service.frames import TYPE, pack_frame
@@ -212,6 +212,7 @@ class _Service:
         self.searches = SearchBatcher(collection, limits.searches)
         self.reads = _Threads("read", 4, limits.searches)
         self.writes = _Threads("write", 1, limits.searches // 8)
+        self.adds = AddBatcher(collection, limits.searches)
         self.heavy = _Threads("compare", 1, limits.searches // 64)
         self.bodies = _Threads("large", 1, limits.searches // 8)
         # One: it is Python's work, and several threads of it hold up the loop by their turns.
@@ -500,9 +501,8 @@ def _add_items(app: FastAPI, service: _Service) -> None:
     async def add(body: models.AddBody) -> Response:
         """Add items, and learn from those that have labels."""
         check(len(body.vectors), what="vectors")
-        named = {"metadata": body.metadata, "existing": body.existing}
-        n = await writes.run(collection.add, body.ids, body.vectors, body.labels, **named)
-        return Json({"added": n})
+        items = Addition(body.ids, body.vectors, body.labels, body.metadata, body.existing)
+        return Json({"added": await service.adds.add(items, writes.run)})
 
     @app.post("/api/labels", response_model=models.Labelled, responses=_errors(400, 403, 404))
     async def label(body: models.LabelBody) -> Response:

@@ -1,12 +1,13 @@
-"""Searches that come at the same time, answered in batches: one pass over the codes for many.
+"""Requests that come at the same time, in batches: a pass over the codes, or a commit, for many.
 
-While a batch is searched, what comes waits and is the next batch; a search that comes alone does
+While a batch is searched or stored, what comes waits and is the next batch; what comes alone does
 not wait. Codes and neighbours of a query do not depend on its company, so answers are the same.
+Items are added as if one request came after the other, and each is answered when they are stored.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,11 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from starlette.exceptions import HTTPException
 
-from streamhash.live import Answer, Collection
+from streamhash.live import Addition, Answer, Collection
 from streamhash.live.search import PLAIN, SearchOptions
 from streamhash.threads import get_threads
 
 BATCH_QUERIES = 256  # of a batch, unless one request has more
+BATCH_ADDS = 256  # requests of a batch
+FEW_ROWS = 16  # of a request: eight times as many of such may wait
+
+Run = Callable[..., Awaitable[Any]]  # calls in a thread
 
 
 class Found(NamedTuple):
@@ -132,3 +137,45 @@ class SearchBatcher:
     def close(self) -> None:
         """Wait for the batches that run."""
         self._pool.shutdown()
+
+
+class AddBatcher:
+    """Adds items to a collection for the requests of one event loop, one batch at a time."""
+
+    def __init__(self, collection: Collection, max_waiting: int) -> None:
+        self._collection, self._max_waiting = collection, max_waiting
+        self._waiting: deque[tuple[Addition, asyncio.Future[int]]] = deque()
+        self._is_running = False
+        self.n_batches = self.n_requests = 0
+
+    async def add(self, addition: Addition, run: Run) -> int:
+        """Add items in a thread that ``run`` gives; return how many were stored."""
+        few = len(addition.X) <= FEW_ROWS
+        if len(self._waiting) >= (self._max_waiting if few else self._max_waiting // 8):
+            raise HTTPException(503, "too many write requests at a time; try again.")
+        stored: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._waiting.append((addition, stored))
+        if not self._is_running:
+            self._is_running = True
+            self._task = asyncio.create_task(self._store_all(run))  # kept, lest it be collected
+        return await stored
+
+    async def _store_all(self, run: Run) -> None:
+        """Store what waits, batch by batch, until nothing does."""
+        while self._waiting:
+            n = min(len(self._waiting), BATCH_ADDS)
+            batch = [self._waiting.popleft() for _ in range(n)]
+            self.n_batches, self.n_requests = self.n_batches + 1, self.n_requests + n
+            done: list[int | Exception]
+            try:
+                done = await run(self._collection.add_each, [addition for addition, _ in batch])
+            except Exception as error:  # noqa: BLE001  raised by each request
+                done = [error] * n
+            for (_, stored), answer in zip(batch, done, strict=True):
+                if stored.done():  # given up meanwhile
+                    continue
+                if isinstance(answer, Exception):
+                    stored.set_exception(answer)
+                else:
+                    stored.set_result(answer)
+        self._is_running = False

@@ -96,7 +96,7 @@ class Limits:
     sample: int = 2_000  # items that an older model or another method is tried on
     requests: int = 512  # being answered at a time
     connections: int = 2_048
-    searches: int = 256  # that wait; writes: an eighth of them, comparisons: a sixty-fourth
+    searches: int = 256  # that wait; large writes: an eighth of them, comparisons: a sixty-fourth
 
     def check(self, n: int, k: int = 0, *, rescore: int | None = None, what: str = "ids") -> None:
         """Refuse a request for more than one may ask for: ``n`` of something, ``k`` neighbours."""
