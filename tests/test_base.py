@@ -17,6 +17,7 @@ from streamhash import (
     InputError,
     NotStartedError,
 )
+from streamhash.base import row_product
 
 
 def material(n=300, d=8):
@@ -181,3 +182,25 @@ def test_importing_is_quick_and_loads_no_heavy_library():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
     assert time.perf_counter() - began < 5  # a start of Python on a busy machine
+
+
+@pytest.mark.parametrize(("n_bits", "d"), [(16, 784), (64, 128), (8, 600), (100, 3584)])
+def test_a_row_of_a_product_is_the_same_in_any_company(n_bits, d):
+    random = np.random.default_rng(0)
+    rows, W = (random.standard_normal(shape, np.float32) for shape in ((300, d), (d, n_bits)))
+    whole = row_product(rows, W)
+    assert np.allclose(whole, rows.astype(float) @ W.astype(float), atol=1e-3)
+    for n in (1, 2, 3, 5, 64, 131):
+        parts = [row_product(rows[i : i + n], W) for i in range(0, len(rows), n)]
+        assert np.array_equal(np.concatenate(parts), whole)
+    assert row_product(rows[:0], W).shape == (0, n_bits)
+
+
+@pytest.mark.parametrize("settings", [{}, {"memory": 0, "features": None}, {"n_anchors": 20}])
+def test_projections_of_a_row_are_the_same_in_any_company(settings):
+    model = SDOH(16, random_state=0, **settings).fit(X, Y)
+    whole = model.project(X[:200])
+    for n in (1, 3, 64, 77):
+        parts = [model.project(X[i : min(i + n, 200)]) for i in range(0, 200, n)]
+        assert np.array_equal(np.concatenate(parts), whole)
+    assert np.array_equal(model.encode_rows(X[:5].astype(np.float32)), model.transform(X[:5]))

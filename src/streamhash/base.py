@@ -68,13 +68,35 @@ Matrix = NDArray[np.float32]
 T = TypeVar("T", bound="Streaming")
 
 # Rows are projected in blocks, and the last block is filled up with zeros to a multiple of
-# ROWS_PER_TILE: BLAS then treats every row alike, and a row's code does not depend on its
-# neighbours in the call. Blocks of random features, which are many, are shorter.
+# ROWS_PER_TILE, if the method does not see to it by ``row_product``: BLAS then treats every row
+# alike, and a row's code does not depend on its neighbours in the call. Blocks of random features,
+# which are many, are shorter.
 ROWS_PER_BLOCK = 2048
 ROWS_PER_WIDE_BLOCK = 512
 ROWS_PER_TILE = 64
+# OpenBLAS takes another way through products of up to a million multiplications, which sums more
+# than some 400 of them in another order.
+SMALL_PRODUCT = 2**20
+SHORT_SUM = 256
 
 PAIR_LEARNERS = ("OKH", "AdaptHash", "MIHash", "SDOH")  # an error names them
+
+
+def row_product(X: Matrix, W: Matrix) -> Matrix:
+    """Return X (n, d) W (d, k) such that a row of it is the same, bit for bit, in any company.
+
+    Rows of zeros are added until BLAS goes its general way, in whole tiles.
+    """
+    n, d = X.shape
+    least = SMALL_PRODUCT // (d * W.shape[1]) + 1 if d > SHORT_SUM else 1
+    missing = max(least - n, 0)
+    missing += -(n + missing) % 4
+    if missing == 0 or n == 0:
+        return np.asarray(X @ W)
+    filled = np.zeros((n + missing, d), X.dtype)
+    filled[:n] = X
+    product: Matrix = (filled @ W)[:n]
+    return product
 
 
 class NotStartedError(InputError, NotFittedError):  # type: ignore[misc]
@@ -292,11 +314,13 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
     ``multi_label``, ``one_by_one`` (each row is prepared by what was known when it came, not by
     what its whole stage has taught), ``takes_memory`` (``memory``, below, is of use to it),
     ``can_forget`` (rows can be taken back), ``learns_pairs`` (it has ``partial_fit_pairs``),
-    ``has_label_codes`` (labels have codes of their own, by
-    which a database can be coded without looking at its features), ``reference`` (authors and
-    venue), ``year``, ``settings``, the published ones by data set, ``published_features``, what
-    their authors fed them: "raw" features, or "centre_unit" ones (centred and brought to unit
-    length), and ``search``, the values that ``streamhash tune`` tries.
+    ``has_label_codes`` (labels have codes of their own, by which a database can be coded without
+    looking at its features), ``row_products`` (a row's projections are the same in any company, as
+    all its products are ``row_product``: else calls are filled up with rows of zeros, and a single
+    row takes as long as 64), ``reference`` (authors and venue), ``year``, ``settings``, the
+    published ones by data set, ``published_features``, what their authors fed them: "raw" features,
+    or "centre_unit" ones (centred and brought to unit length), and ``search``, the values that
+    ``streamhash tune`` tries.
 
     Any method can learn from random features: ``features="absolute"`` or ``"fourier"`` puts
     ``CenterScale(scale="unit")`` and ``RandomFeatures`` of that kind before its own parts.
@@ -308,6 +332,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
 
     needs_labels: ClassVar[bool] = True
     multi_label: ClassVar[bool] = False
+    row_products: ClassVar[bool] = False
     one_by_one: ClassVar[bool] = False
     can_forget: ClassVar[bool] = False
     learns_pairs: ClassVar[bool] = False
@@ -465,6 +490,10 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
     def transform(self, X: Any) -> Codes:
         """Return packed codes, uint8 of shape (n, ⌈k/8⌉): bit = projection > 0."""
         X = self._check_features(X, f"{type(self).__name__}.transform", first=False, min_rows=0)
+        return self.encode_rows(X)
+
+    def encode_rows(self, X: Any) -> Codes:
+        """Return packed codes of float32 rows that were checked before."""
         self.settle()
         codes = np.empty((X.shape[0], code_bytes(self.n_bits)), np.uint8)
         self._fill(X, codes, pack)
@@ -582,7 +611,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
 
     def _project(self, X: Matrix) -> Matrix:
         """Return the projections (n, k) of rows; by default those on the columns of ``W_``."""
-        return np.asarray(X @ self.W_)
+        return row_product(X, self.W_)
 
     def _label_values(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return values (n, k) whose signs are the codes of labels, and known classes (n, C)."""
@@ -774,7 +803,7 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
         def one_block(start: int) -> None:
             rows = dense(X[start : start + size])
             rows = self.ordinary_.cleaned(rows) if hasattr(self, "ordinary_") else rows
-            missing = -len(rows) % ROWS_PER_TILE
+            missing = 0 if self.row_products else -len(rows) % ROWS_PER_TILE
             filled = np.pad(rows, ((0, missing), (0, 0))) if missing else rows
             out[start : start + len(rows)] = finish(self.project_rows(filled)[: len(rows)])
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from streamhash.base import Matrix, new_generator, random_directions
+from streamhash.base import Matrix, new_generator, random_directions, row_product
 from streamhash.features import NormalizedHasher
 from streamhash.hashers._sketch import (
     EVEN,
@@ -109,4 +109,4 @@ class PrincipalHasher(NormalizedHasher):
         return True
 
     def _project(self, X: Matrix) -> Matrix:
-        return (X - self.mean_.astype(np.float32)) @ self.W_
+        return row_product(X - self.mean_.astype(np.float32), self.W_)

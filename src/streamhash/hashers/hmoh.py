@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.base import Matrix, StreamPart, new_generator
+from streamhash.base import Matrix, StreamPart, new_generator, row_product
 from streamhash.classes import ClassTable
 from streamhash.features import GIVEN_ANCHORS, NormalizedHasher, RadialMap
 from streamhash.hashers._codebook import N_CLASSES, Codebook
@@ -200,5 +200,5 @@ class HMOH(NormalizedHasher):
 
     def _project(self, X: Matrix) -> Matrix:
         if self.weights == "last":
-            return np.asarray(X @ self.W_)
-        return np.asarray(X @ (self.total_ / max(self.n_rounds_, 1)).astype(np.float32))
+            return row_product(X, self.W_)
+        return row_product(X, (self.total_ / max(self.n_rounds_, 1)).astype(np.float32))

@@ -4,7 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from streamhash.base import Matrix, OnlineHasher, StreamPart, new_generator, random_directions
+from streamhash.base import (
+    Matrix,
+    OnlineHasher,
+    StreamPart,
+    new_generator,
+    random_directions,
+    row_product,
+)
 from streamhash.features import LONGEST, CenterScale
 from streamhash.learned import Array, Table
 from streamhash.parameters import Choice, parameter
@@ -70,8 +77,8 @@ class LSH(OnlineHasher):
     def _project(self, X: Matrix) -> Matrix:
         try:
             with np.errstate(over="raise"):
-                return np.asarray(X @ self.W_)
+                return row_product(X, self.W_)
         except FloatingPointError:
             # A power of two changes no sign, and sums of what is left fit into float32.
             long = np.abs(X).max(axis=1, keepdims=True) > LONGEST
-            return np.asarray(np.where(long, np.ldexp(X, -32), X) @ self.W_)
+            return row_product(np.where(long, np.ldexp(X, -32), X), self.W_)

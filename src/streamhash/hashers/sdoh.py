@@ -12,8 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from streamhash.base import Matrix, StreamPart, dense, new_generator, random_directions, snapshot
-from streamhash.discriminant import TOO_LARGE, ClassSums, Scores, scores_of_rows
+from streamhash.base import (
+    Matrix,
+    StreamPart,
+    dense,
+    new_generator,
+    random_directions,
+    row_product,
+    snapshot,
+)
+from streamhash.discriminant import TOO_LARGE, ClassSums, scores_of_rows
 from streamhash.errors import InputError
 from streamhash.features import AnchorMap, NormalizedHasher, UnitRows, unit_length
 from streamhash.kernels.learning.pairs import PairRule, count_similar, pair_gradient
@@ -115,10 +123,7 @@ class SDOH(NormalizedHasher):
         the memory, left out one at a time, are best told their class.
     doubt : float or None, default=1.0
         A row of the memory takes no part in the steps if another class leads its own by more than
-        this, in units of the spread of scores: its label is likely wrong. And where a third of
-        the classes seem to have mostly wrong labels, the rows of the memory count for the classes
-        that they probably belong to, and those whose labels are probably wrong take no part.
-        None: labels are taken as they are.
+        this, in units of the spread of scores: its label is likely wrong. None: all rows do.
     equal_classes : bool, default=True
         All classes weigh the same in it, however rare. False: as often as they come.
     passes : int, default=5
@@ -338,7 +343,7 @@ class SDOH(NormalizedHasher):
 
     def _project(self, X: Matrix) -> Matrix:
         X = self._class_features(X) if self._remembers else X
-        return X @ self.W_ + self.offset_
+        return row_product(X, self.W_) + self.offset_
 
     # With a memory: sums over all rows, and a sample of them ----------------------------------
 
@@ -350,6 +355,11 @@ class SDOH(NormalizedHasher):
     def can_forget(self) -> bool:  # type: ignore[override]
         """Whether rows can be taken back: if there is a memory, and class scores."""
         return self._remembers
+
+    @property
+    def row_products(self) -> bool:  # type: ignore[override]
+        """Whether a row's projections are the same in any company: but for maps by anchors."""
+        return self.n_anchors is None
 
     @property
     def next_stage(self) -> int:
@@ -593,12 +603,14 @@ class SDOH(NormalizedHasher):
         return self
 
     def _settle(self) -> None:
-        (A, b, right), is_there = self._analysis()
+        A, b, is_there = self._analysis()
         Z = self._of_memory(lambda F: F @ A + b)
         Z -= Z.mean(axis=1, keepdims=True)
         # A softmax neither flat nor all or nothing: scores of a row spread by 1, as a mean square.
         spread = np.float32(np.sqrt(np.square(Z).mean(dtype=np.float64))) or np.float32(1)
-        self.score_weights_, self.score_offsets_ = A / spread, b / spread
+        # A row's scores take a third of the time if the weights of a feature stand together.
+        self.score_weights_ = np.ascontiguousarray(A / spread)
+        self.score_offsets_ = b / spread
         self.mean_score_ = np.zeros(len(b), np.float32)
         if self.class_scores == "softmax":
             self.mean_score_ = self._of_memory(self._class_scores).mean(axis=0)
@@ -607,38 +619,28 @@ class SDOH(NormalizedHasher):
             own = np.where(self._shares_of(labels)[:, is_there] > 0, Z, -np.inf).max(axis=1)
             lead = (Z.max(axis=1) - own) / spread  # infinite without any label
             certain = (lead <= self.doubt) | np.isinf(lead)
-            if right is not None:
-                certain &= right >= 0.5
             X, labels = X[certain], labels[certain]
         self._take_steps(X, labels)
         self.settled_ = True
 
-    def _analysis(self) -> tuple[Scores, NDArray[np.bool_]]:
-        """Return the class scores, and which classes have them."""
+    def _analysis(self) -> tuple[Matrix, Matrix, NDArray[np.bool_]]:
+        """Return weights and offsets of the class scores, and which classes have them."""
         equal = self.equal_classes
         if self.sums_.n_rows_:
             sums = snapshot(self.sums_)
             if self.waiting_:
                 rows, labels = self._all_waiting()
                 sums.add(self._mapped(rows), self._shares(labels))
-            judges = doubted = None
-            if self.ridge is None or self.doubt is not None:
-                judges = self._labelled_rows(JUDGES)
-            if self.doubt is not None:
-                doubted = self._labelled_rows
-            scores = sums.scores(self.ridge, equal=equal, judges=judges, doubted=doubted)
-            return scores, sums.is_there
+            judges = None
+            if self.ridge is None:
+                shares = self._shares_of(self.memory_.labels[:JUDGES])
+                judges = self._mapped(self.memory_.rows[:JUDGES]), shares
+            return *sums.scores(self.ridge, equal=equal, judges=judges), sums.is_there
         rows, labels = self._all_waiting()
         self.parts_ = self._learned_parts(rows)
         shares = self._shares(labels)
-        doubt = self.doubt is not None
-        scores = scores_of_rows(self._mapped(rows), shares, self.ridge, equal=equal, doubt=doubt)
-        return scores._replace(right=None), shares.sum(axis=0) > 0  # not those of the memory
-
-    def _labelled_rows(self, n: int | None = None) -> tuple[Matrix, Matrix]:
-        """Return the features of the memory's first n rows, or all, and their classes' shares."""
-        shares = self._shares_of(self.memory_.labels[:n])
-        return self._mapped(self.memory_.rows[:n]), shares
+        scores = scores_of_rows(self._mapped(rows), shares, self.ridge, equal=equal)
+        return *scores, shares.sum(axis=0) > 0
 
     def _take_steps(self, X: Matrix, labels: NDArray[Any]) -> None:
         """Learn the hash functions from rows of the memory, stage by stage."""
@@ -673,7 +675,7 @@ class SDOH(NormalizedHasher):
 
     def _class_scores(self, F: Matrix) -> Matrix:
         """Return the scores of the classes (n, C), as probabilities or about their mean."""
-        Z = F @ self.score_weights_ + self.score_offsets_
+        Z = row_product(F, self.score_weights_) + self.score_offsets_
         if self.class_scores == "softmax":
             Z = np.exp(Z - Z.max(axis=1, keepdims=True))
             Z /= Z.sum(axis=1, keepdims=True)
