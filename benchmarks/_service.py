@@ -24,8 +24,9 @@ MAIN = "from streamhash.cli import main; main()"
 READ, WRITE = "read-token-of-the-faults", "write-token-of-the-faults"
 WIDTH = 64
 
-# Asks for /health until its input ends; then tells how often, and the longest wait in seconds: as
-# it was, and without what it or a thread of the service waited for a processor meanwhile.
+# Asks for /health, or sends what its last argument says, until its input ends; then tells how
+# often, and the longest wait in seconds: as it was, and without what it or a thread of the service
+# waited for a processor meanwhile.
 WATCH = """
 import glob, select, socket, sys, time
 address, longest, held_up, n = ("127.0.0.1", int(sys.argv[1])), 0.0, 0.0, 0
@@ -38,6 +39,7 @@ def queued():
         except OSError:
             pass
     return delays
+request = bytes.fromhex(sys.argv[3]) or b"GET /health HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n"
 before = queued()
 connection = None  # at first
 while True:
@@ -47,7 +49,7 @@ while True:
     try:
         connection = connection or socket.create_connection(address, 120)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection.sendall(b"GET /health HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n")
+        connection.sendall(request)
         answer = b""
         while not answer.endswith(b"}"):
             part = connection.recv(4096)
@@ -150,10 +152,13 @@ class Watched(NamedTuple):
     result: Any
 
 
-def watch(service: Service, do: Callable[[], Any], *, at_least: float = 0.0) -> Watched:
-    """Do something to a service while another process asks for /health."""
+def watch(
+    service: Service, do: Callable[[], Any], *, at_least: float = 0.0, request: bytes = b""
+) -> Watched:
+    """Do something to a service while another process asks for /health, or something else."""
+    arguments = [str(service.port), str(service.process.pid), request.hex()]
     watcher = subprocess.Popen(
-        [sys.executable, "-S", "-c", WATCH, str(service.port), str(service.process.pid)],
+        [sys.executable, "-S", "-c", WATCH, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

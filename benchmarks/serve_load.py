@@ -59,8 +59,10 @@ def rows(n: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     return centres[y] + rng.standard_normal((n, WIDTH), np.float32), y
 
 
-def create(path: Path, n: int) -> None:
-    hasher = SDOH(BITS, random_state=0)
+def create(path: Path, n: int, *, linear: bool = False) -> None:
+    """Make a collection; ``linear`` is the method without memory and random features."""
+    options: dict[str, Any] = {"memory": 0, "features": None} if linear else {}
+    hasher = SDOH(BITS, random_state=0, **options)
     with Collection.create(path, hasher, refresh="manual") as collection:
         for start in range(0, n, 50_000):
             X, y = rows(min(50_000, n - start), start)

@@ -9,6 +9,7 @@ from sklearn.datasets import load_digits
 from starlette.exceptions import HTTPException
 
 from streamhash.live.search import PLAIN, SearchOptions
+from streamhash.service import batching
 from streamhash.service.batching import SearchBatcher
 from streamhash.threads import using_threads
 
@@ -19,16 +20,31 @@ ROWS = X[:40].astype(np.float32)
 class Held:
     """A collection whose searches wait until they may go on."""
 
+    searches_wait = True
+
     def __init__(self, collection):
         self.collection, self.go_on, self.batches = collection, threading.Event(), []
+        self.threads = []
 
     def answer(self, rows, k, options):
         self.go_on.wait()
         self.batches.append(len(rows))
+        self.threads.append(threading.current_thread())
         return self.collection.answer(rows, k, options)
 
     def metadata(self, keys):
         return self.collection.metadata(keys)
+
+    def known_metadata(self, keys):
+        return self.collection.known_metadata(keys)
+
+
+async def started(*calls):
+    """Start calls, which then have come in one turn of the loop."""
+    tasks = [asyncio.create_task(call) for call in calls]
+    for _ in range(2):
+        await asyncio.sleep(0)
+    return tasks
 
 
 def test_what_waits_is_the_next_batch_and_has_the_answers_it_would_have_alone(library):
@@ -37,8 +53,7 @@ def test_what_waits_is_the_next_batch_and_has_the_answers_it_would_have_alone(li
     async def search_many():
         batcher = SearchBatcher(held, 100)
         calls = [batcher.search(ROWS[i : i + 2], 1 + i, metadata=i % 2 == 0) for i in range(20)]
-        tasks = [asyncio.create_task(call) for call in calls]
-        await asyncio.sleep(0)
+        tasks = [*await started(calls[0]), *await started(*calls[1:])]
         held.go_on.set()
         found = await asyncio.gather(*tasks)
         batcher.close()
@@ -67,8 +82,7 @@ def test_only_searches_of_equal_options_are_one(library):
         batcher = SearchBatcher(held, 100)
         asked = [(PLAIN, 1), (PLAIN, 2), (PLAIN, 3), (rescored, 1), (rescored, 1), (rescored, 2)]
         calls = [batcher.search(ROWS[:1], k, options, metadata=False) for options, k in asked]
-        tasks = [asyncio.create_task(call) for call in calls]
-        await asyncio.sleep(0)
+        tasks = await started(*calls)
         held.go_on.set()
         await asyncio.gather(*tasks)
         batcher.close()
@@ -76,7 +90,7 @@ def test_only_searches_of_equal_options_are_one(library):
     with using_threads(1):
         asyncio.run(search_many())
     # What is rescored depends on k, so its answers would depend on its company.
-    assert held.batches == [1, 2, 2, 1]
+    assert held.batches == [3, 2, 1]
 
 
 def test_searches_beyond_what_may_wait_are_refused_and_then_it_recovers(library):
@@ -115,5 +129,83 @@ def test_an_error_reaches_all_of_a_batch_and_the_next_goes_on(library):
         return errors, found
 
     errors, found = asyncio.run(fail_and_go_on())
+    assert all(isinstance(error, ValueError) for error in errors)
+    assert found.answer.ids().tolist() == [[0]]
+
+
+def test_a_quick_batch_is_searched_in_the_loop_and_others_in_threads(library, monkeypatch):
+    monkeypatch.setattr(batching, "MOMENT", 10)  # however busy the machine is
+    held = Held(library)
+    held.go_on.set()
+    held.searches_wait = False
+
+    async def search_some():
+        batcher = SearchBatcher(held, 100)
+        await batcher.search(ROWS[:1], 3, metadata=True)  # nothing is known of times yet
+        alone = await batcher.search(ROWS[:1], 3, metadata=True)
+        calls = [batcher.search(ROWS[i : i + 1], 3, metadata=i % 2 == 0) for i in range(4)]
+        together = await asyncio.gather(*calls)
+        await batcher.search(ROWS[:1], 3, SearchOptions(rescore=2), metadata=True)
+        held.searches_wait = True
+        await batcher.search(ROWS[:1], 3, metadata=True)
+        held.searches_wait = False
+        monkeypatch.setattr(batching, "MOMENT", 0)
+        await batcher.search(ROWS[:1], 3, metadata=True)
+        batcher.close()
+        return alone, together
+
+    alone, together = asyncio.run(search_some())
+    loop = threading.main_thread()
+    assert held.batches == [1, 1, 4, 1, 1, 1]
+    assert [thread is loop for thread in held.threads] == [False, True, True, *[False] * 3]
+    assert [*map(list, together[0].results())] == [*map(list, alone.results())]
+    for i, each in enumerate(together):
+        assert np.array_equal(each.answer.ids(), library.answer(ROWS[i : i + 1], 3).ids())
+        has_metadata = [hit["metadata"] is not None for hit in next(each.results())]
+        assert has_metadata == [i % 2 == 0] * 3
+
+
+def test_metadata_that_must_be_read_are_not_read_in_the_loop(library, monkeypatch):
+    monkeypatch.setattr(batching, "MOMENT", 10)  # however busy the machine is
+    held = Held(library)
+    held.go_on.set()
+    held.searches_wait = False
+    read_by = []
+
+    def read(keys):
+        read_by.append(threading.current_thread())
+        return library.metadata(keys)
+
+    async def search_twice():
+        batcher = SearchBatcher(held, 100)
+        await batcher.search(ROWS[:1], 3, metadata=True)
+        held.metadata, held.known_metadata = read, lambda _: None
+        found = await batcher.search(ROWS[:1], 3, metadata=True)
+        batcher.close()
+        return found
+
+    found = asyncio.run(search_twice())
+    assert all(hit["metadata"] for hit in next(found.results()))
+    assert [thread is threading.main_thread() for thread in read_by] == [False]
+
+
+def test_an_error_in_the_loop_reaches_all_of_a_batch_and_the_next_goes_on(library, monkeypatch):
+    monkeypatch.setattr(batching, "MOMENT", 10)  # however busy the machine is
+    held = Held(library)
+    held.go_on.set()
+    held.searches_wait = False
+
+    async def fail_and_go_on():
+        batcher = SearchBatcher(held, 100)
+        await batcher.search(ROWS[:1], 1, metadata=False)
+        wrong = np.zeros((1, 3), np.float32)
+        calls = [batcher.search(wrong, 1, metadata=False) for _ in range(3)]
+        errors = await asyncio.gather(*calls, return_exceptions=True)
+        found = await batcher.search(ROWS[:1], 1, metadata=False)
+        batcher.close()
+        return errors, found
+
+    errors, found = asyncio.run(fail_and_go_on())
+    assert held.threads[1] is held.threads[2] is threading.main_thread()
     assert all(isinstance(error, ValueError) for error in errors)
     assert found.answer.ids().tolist() == [[0]]

@@ -2,6 +2,7 @@
 
 import json
 import platform
+import socket
 import subprocess
 import sys
 import threading
@@ -155,6 +156,37 @@ def test_the_client_judges_answers_and_changes_metadata(own):
             (12, True, 10),
         ]
         assert np.array_equal(judged[0].query, X[950])
+
+
+def received(connection, end):
+    content = b""
+    while not content.endswith(end):
+        part = connection.recv(2**16)
+        assert part, content
+        content += part
+    return content
+
+
+def test_heads_come_with_or_without_a_body_and_bodies_that_wait_are_asked_for(own):
+    """An answer's head is sent with its body; some answers have none, and some come before."""
+    body = json.dumps({"vectors": QUERIES[:1].tolist(), "k": 1}).encode()
+    head = b"POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    with socket.create_connection(("127.0.0.1", own.port), timeout=30) as connection:
+        connection.sendall(b"HEAD /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert received(connection, b"\r\n\r\n").startswith(b"HTTP/1.1 405 ")
+        waits = b"Content-Length: %d\r\nExpect: 100-continue\r\n\r\n" % len(body)
+        connection.sendall(head + waits)
+        assert received(connection, b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(body)
+        answer = received(connection, b"]]}")
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        # Several at a time, each as it would be alone.
+        plain = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+        connection.sendall(3 * plain)
+        several = b""
+        while several.count(b"HTTP/1.1 200 ") < 3 or not several.endswith(b"]]}"):
+            several += connection.recv(2**16)
+    assert several.count(answer.partition(b"\r\n\r\n")[2]) == 3
 
 
 def test_ids_may_be_strings_with_anything_in_them(start_service, make_digits):

@@ -1198,6 +1198,12 @@ class Collection:
             return None
         return self._scorer.rescore(found, rows, moment.model, k, options)
 
+    @property
+    def searches_wait(self) -> bool:
+        """Whether a plain search may have to wait: for a server, or to read what is stored."""
+        journal, backend = self._journal, self._view.now.backend
+        return journal.read_only or journal.is_stale or backend is None or backend.is_shared
+
     def predict(self, X: Any, k: int = NEIGHBOURS) -> Prediction:
         """Predict the label of each vector by a vote of its ``k`` nearest labelled items.
 
@@ -1322,15 +1328,25 @@ class Collection:
         A key's metadata never change, so what was read once is kept. What is read by may be older
         than the collection, and is opened anew when a key is not found.
         """
+        found = self.known_metadata(keys)
+        if found is not None:
+            return found
         wanted, known = set(keys.ravel().tolist()) - {-1}, self._metadata
         missing = np.array([key for key in wanted if key not in known], np.int64)
-        if len(missing):
-            with self._reading_metadata:
-                if len(known) + len(missing) > METADATA_KEPT:
-                    known = self._metadata = {key: known[key] for key in wanted if key in known}
-                batch = self._read_aside(missing, partial(Journal.items, vectors=False))
-                known.update(zip(batch.keys.tolist(), batch.metadata, strict=True))
+        with self._reading_metadata:
+            if len(known) + len(missing) > METADATA_KEPT:
+                known = self._metadata = {key: known[key] for key in wanted if key in known}
+            batch = self._read_aside(missing, partial(Journal.items, vectors=False))
+            known.update(zip(batch.keys.tolist(), batch.metadata, strict=True))
         return {key: known.get(key) for key in wanted}
+
+    def known_metadata(self, keys: Keys) -> dict[int, Any] | None:
+        """Return what ``metadata`` would, if nothing has to be read for it; else None."""
+        known = self._metadata
+        try:
+            return {key: known[key] for key in keys.ravel().tolist() if key >= 0}
+        except KeyError:
+            return None
 
     def _stored_vectors(self, keys: Keys) -> Batch:
         with self._reading_metadata:

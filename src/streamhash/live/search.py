@@ -31,6 +31,8 @@ class SearchOptions(NamedTuple):
     def checked(cls, place: str, **options: Any) -> Self:
         """Return options that came from outside."""
         self = cls(**options)
+        if self == cls():
+            return self
         check_parameters(place, self._asdict(), RULES)
         if self.rescore is None and (self.by, self.metric) != (cls().by, cls().metric):
             raise InputError(

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -156,7 +156,9 @@ class Answer(NamedTuple):
 
     def labels(self) -> list[list[Any]]:
         """The labels of what was found, None for no label; rows end where there are no more."""
-        return [self.listing.label_names_of(row[row >= 0]) for row in self.keys]
+        there = self.keys >= 0
+        labels = iter(self.listing.label_names_of(self.keys[there]))
+        return [[*islice(labels, n)] for n in there.sum(axis=1).tolist()]
 
     def result(self) -> SearchResult:
         """What was found, as users see it."""
@@ -249,7 +251,7 @@ class View:
         assert moment.model is not None
         if options.query == "real":
             return moment.answer_real(rows, k)
-        codes = moment.model.transform(rows)
+        codes = moment.model.encode_rows(rows)
         if isinstance(moment.backend, MemoryBackend):
             distances, keys = moment.backend.search(codes, k, at=moment.codes)
             return Answer(moment.number, codes, distances, keys, moment.listing)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -24,16 +25,21 @@ class Json(Response):
         return memoryview(content) if isinstance(content, bytearray) else _text(content)
 
 
-def write_json(value: Any, most: int, *, levels: int = 2) -> bytearray:
+def write_json(value: Any, most: int, *, levels: int = 2, at_once: bool = False) -> bytearray:
     """Return JSON of at most so many bytes; let other threads work between its parts.
 
-    Lists, generators and dicts are taken apart for so many levels, and vectors are at any.
+    Lists, generators and dicts are taken apart for so many levels, and vectors are at any. A value
+    that has no more than AT_ONCE parts, and no generators, may be written in one go.
 
     >>> write_json({"a": (n for n in [1, 2]), "b": {"c": None}}, 100)
     bytearray(b'{"a":[1,2],"b":{"c":null}}')
     """
     written = bytearray()
-    for part in _parts(value, levels):
+    parts = _parts(value, levels)
+    if at_once:
+        with suppress(PydanticSerializationError, ValueError):
+            parts = iter([to_json(value, inf_nan_mode="null", fallback=_plain_number)])
+    for part in parts:
         written += part
         if len(written) > most:
             raise HTTPException(413, f"the answer has more than {most} bytes; ask for less.")

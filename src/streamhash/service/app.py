@@ -2,11 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Collection as Names, Iterable
 from contextlib import asynccontextmanager
 from copy import deepcopy
 from functools import lru_cache, partial
 from importlib.resources import files
+from inspect import signature
 from pathlib import PurePath
 from typing import Annotated, Any, TypeVar
 
@@ -16,19 +17,18 @@ from fastapi import FastAPI, Path, Query
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from numpy.typing import NDArray
-from pydantic import BaseModel
-from starlette.datastructures import Headers
+from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from streamhash import __version__
 from streamhash.errors import InputError, ServiceError, StreamhashError
 from streamhash.live import Addition, Collection, Item, check_vectors
 from streamhash.live.search import PLAIN
 from streamhash.service import models
-from streamhash.service.answers import Json, write_json
+from streamhash.service.answers import AT_ONCE, Json, write_json
 from streamhash.service.batching import AddBatcher, Found, SearchBatcher
 from streamhash.service.bodies import Form, RefusedBody, read_body
 from streamhash.service.compare import Comparison
@@ -106,57 +106,61 @@ def _complete(schema: Any, width: int | None, limits: Limits) -> None:
 # --------------------------------------------------------------------------- requests and answers
 
 
-class _BodyRequest(Request):
-    """A request whose body is read as the service reads them; to FastAPI, all are JSON."""
-
-    def __init__(self, request: Request, form: Form, *, raw: bool) -> None:
-        super().__init__(request.scope, request.receive)
-        self._body_form, self._raw, self._content = form, raw, bytearray()
-
-    @property
-    def headers(self) -> Headers:
-        return Headers({**super().headers, "content-type": "application/json"})
-
-    async def body(self) -> bytes:
-        async for part in self.stream():
-            self._content += part
-        return b"some" if self._content else b""  # it asks no more than whether there is one
-
-    async def json(self) -> Any:
-        service: _Service = self.app.state.service
-        return await service.read(self._content, self._body_form, raw=self._raw)
-
-
 class BodyRoute(APIRoute):
     """Takes bodies as JSON, or as raw numbers where they have vectors, and nothing else.
 
     A page of another site can make a browser send forms and text here, but neither of these two
     types without asking first, which is answered with no.
+
+    FastAPI describes such a route, and nothing more: its own way from a request to a function of a
+    body takes longer than a search.
     """
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return FastAPI's handler behind a check of the type; describe the raw one too."""
-        handle = super().get_route_handler()
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, endpoint, **options)
         if self.body_field is None:
-            return handle
-        body = self.body_field.field_info.annotation
-        taken = ["application/json"]
-        if isinstance(body, type) and issubclass(body, models.VectorBody):
-            taken.append(TYPE)
+            return
+        parameters = [*signature(endpoint).parameters]
+        if parameters not in (["body"], ["body", "request"]):
+            raise TypeError(f"{path}: takes {parameters}; a route with a body, that and request.")
+        self._takes_request = len(parameters) == 2
+        self._model: type[BaseModel] = self.body_field.field_info.annotation  # type: ignore[assignment]
+        self._taken = ["application/json"]
+        if issubclass(self._model, models.VectorBody):
+            self._taken.append(TYPE)
             self.openapi_extra = {"requestBody": {"content": {TYPE: {"schema": RAW_BODY}}}}
+        self.app = self.answer
 
-        names = (
-            [*body.model_fields] if isinstance(body, type) and issubclass(body, BaseModel) else []
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read the body, check it, call the function, and send its answer."""
+        request = Request(scope, receive)
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind not in self._taken:
+            raise HTTPException(415, f"send Content-Type: {'; or '.join(self._taken)}.")
+        content = bytearray()
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] != "http.request":
+                raise HTTPException(400, "the body did not come to its end.")
+            content += message.get("body", b"")
+            more = message.get("more_body", False)
+        if not content:
+            raise RequestValidationError([{"type": "missing", "loc": ("body",), "msg": "is empty"}])
+        service: _Service = scope["app"].state.service
+        fields = await service.read(content, self._model.model_fields, raw=kind == TYPE)
+        del content
+        try:
+            body = self._model.model_validate(fields)
+        except ValidationError as error:
+            errors = error.errors(include_url=False, include_input=False)
+            places = [{**each, "loc": ("body", *each["loc"])} for each in errors]
+            raise RequestValidationError(places) from None
+        del fields
+        response = await (
+            self.endpoint(body, request) if self._takes_request else self.endpoint(body)
         )
-
-        async def handle_typed(request: Request) -> Response:
-            kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-            if kind not in taken:
-                raise HTTPException(415, f"send Content-Type: {'; or '.join(taken)}.")
-            form = Form(names, request.app.state.service.limits.vectors)
-            return await handle(_BodyRequest(request, form, raw=kind == TYPE))
-
-        return handle_typed
+        await response(scope, receive, send)
 
 
 def _plain(item: Item) -> dict[str, Any]:
@@ -223,12 +227,13 @@ class _Service:
         self._reporting, self._report_until, self._n_outdated = asyncio.Lock(), 0.0, 0
         self._last_report = bytearray(), bytearray()
 
-    def write(self, value: Any, levels: int = 2) -> bytearray:
+    def write(self, value: Any, levels: int = 2, *, at_once: bool = False) -> bytearray:
         """Return an answer as JSON, within its limit."""
-        return write_json(value, self.limits.answer, levels=levels)
+        return write_json(value, self.limits.answer, levels=levels, at_once=at_once)
 
-    async def read(self, content: bytearray, form: Form, *, raw: bool) -> dict[str, Any]:
+    async def read(self, content: bytearray, names: Names[str], *, raw: bool) -> dict[str, Any]:
         """Return what a body says; large ones are read elsewhere, and others are answered."""
+        form = Form(names, self.limits.vectors)
         try:
             if len(content) <= SMALL:
                 return read_body(content, form, raw=raw)
@@ -260,8 +265,11 @@ class _Service:
             return await self.heavy.run(search, number, rows, own, k, metadata=metadata)
         wanted = k if own is None else k + 1
         found = await self.searches.search(rows, wanted, options, metadata=metadata)
+        if own is None and options.min_probability is None:
+            return found
         answer = found.answer if own is None else found.answer.without(own)
-        return found._replace(answer=answer.at_least(options.min_probability, place="search"))
+        answer = answer.at_least(options.min_probability, place="search")
+        return found._replace(answer=answer, columns=None)
 
     def encode(self, body: models.EncodeBody) -> tuple[int, NDArray[Any]]:
         """Return the number of the model that serves, and its codes."""
@@ -384,7 +392,28 @@ def create_app(
     _add_items(app, service)
     _add_reports(app, service, metrics)
     _add_page(app)
-    return Guard(app, tokens or Tokens(), host_patterns(host, allowed_hosts), limits, metrics)
+    quick = _short_way(app)
+    return Guard(quick, tokens or Tokens(), host_patterns(host, allowed_hosts), limits, metrics)
+
+
+def _short_way(app: FastAPI) -> ASGIApp:
+    """Let requests with a body pass by Starlette's middleware: the guard answers all errors."""
+    routes: dict[Any, BodyRoute] = {
+        (method, each.path): each
+        for each in app.routes
+        if isinstance(each, BodyRoute) and each.body_field is not None
+        for method in each.methods or ()
+    }
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        route = routes.get((scope.get("method"), scope.get("path")))
+        if route is None:
+            await app(scope, receive, send)
+        else:
+            scope.update(app=app, route=route)
+            await route.answer(scope, receive, send)
+
+    return answer
 
 
 def _handle_errors(app: FastAPI) -> None:
@@ -584,8 +613,11 @@ def _add_searches(app: FastAPI, service: _Service) -> None:
             if raw:
                 return _raw_found(found)
             facts = {"model": found.answer.model, "sample": found.sample}
-            whole = {**facts, "codes": found.codes(), "results": found.results()}
-            return Json(service.write(whole, 3))
+            whole: dict[str, Any] = {**facts, "codes": found.codes()}
+            at_once = found.answer.keys.size <= AT_ONCE
+            results = found.results()
+            whole["results"] = [[*row] for row in results] if at_once else results
+            return Json(service.write(whole, 3, at_once=at_once))
 
         few = found.answer.keys.size <= NEIGHBOURS_AT_ONCE
         return answer() if few else await service.answers.run(answer)

@@ -1,11 +1,14 @@
 """Requests that come at the same time, in batches: a pass over the codes, or a commit, for many.
 
-While a batch is searched or stored, what comes waits and is the next batch; what comes alone does
-not wait. Codes and neighbours of a query do not depend on its company, so answers are the same.
+What comes in one turn of the event loop is a batch. One that takes a moment only, and waits for
+nobody, is searched there and then: to hand it to a thread and back would take longer. All others
+are searched in threads, and what comes meanwhile is the next batch. Codes and neighbours of a query
+do not depend on its company, so answers are the same.
 Items are added as if one request came after the other, and each is answered when they are stored.
 """
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +24,8 @@ from streamhash.live.search import PLAIN, SearchOptions
 from streamhash.threads import get_threads
 
 BATCH_QUERIES = 256  # of a batch, unless one request has more
+QUERIES_AT_ONCE = 100  # whose neighbours are made plain values at once: no thread waits long
+MOMENT = 0.002  # seconds that a batch may hold up the event loop
 BATCH_ADDS = 256  # requests of a batch
 FEW_ROWS = 16  # of a request: eight times as many of such may wait
 
@@ -33,6 +38,7 @@ class Found(NamedTuple):
     answer: Answer
     metadata: dict[int, Any]  # by key
     sample: int | None = None  # items that were searched, where not all were
+    columns: dict[str, list[Any]] | None = None  # what ``_columns`` makes of the answer, if known
 
     def codes(self) -> list[str]:
         """Return the codes of the queries as people read them."""
@@ -40,17 +46,26 @@ class Found(NamedTuple):
 
     def results(self) -> Iterator[Iterator[dict[str, Any]]]:
         """Go through the neighbours of each query, as plain values."""
-        answer, known = self.answer, self.metadata
-        columns: dict[str, Any] = {"id": answer.ids(), "distance": answer.distances}
-        columns |= {"score": answer.scores, "probability": answer.probabilities}
-        lists = {name: each.tolist() for name, each in columns.items() if each is not None}
-        lists["label"] = answer.labels()
-        for *row, keys in zip(*lists.values(), answer.keys.tolist(), strict=True):
-            # Labels end where there are no more items, and with them the row.
-            yield (
-                {**dict(zip(lists, values, strict=True)), "metadata": known.get(key)}
-                for *values, key in zip(*row, keys, strict=False)
-            )
+        n, k = self.answer.keys.shape
+        known, step = self.metadata.get, n if self.columns else QUERIES_AT_ONCE
+        for start in range(0, n, step):
+            some = self.answer if n <= step else self.answer.rows(start, start + step, k)
+            columns = self.columns or _columns(some)
+            names = [*columns, "metadata"]
+            for *row, keys in zip(*columns.values(), some.keys.tolist(), strict=True):
+                # Labels end where there are no more items, and with them the row.
+                yield (
+                    dict(zip(names, values, strict=True))
+                    for values in zip(*row, map(known, keys), strict=False)
+                )
+
+
+def _columns(answer: Answer) -> dict[str, list[Any]]:
+    """Return what is told of neighbours beside metadata, each as a list for each query."""
+    columns: dict[str, Any] = {"id": answer.ids(), "distance": answer.distances}
+    columns |= {"score": answer.scores, "probability": answer.probabilities}
+    lists = {name: each.tolist() for name, each in columns.items() if each is not None}
+    return {**lists, "label": answer.labels()}
 
 
 class _Search(NamedTuple):
@@ -75,6 +90,7 @@ class SearchBatcher:
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="search")
         self._waiting: deque[_Search] = deque()
         self._running = 0
+        self._last = 1, np.inf  # queries of the last plain batch, and seconds that it took
         self.n_batches = self.n_queries = 0
 
     async def search(
@@ -82,9 +98,12 @@ class SearchBatcher:
     ) -> Found:
         """Find the ``k`` nearest items of each of the checked rows, with metadata if wanted."""
         if len(self._waiting) >= self._max_waiting:
+            self._start()
+        if len(self._waiting) >= self._max_waiting:
             raise HTTPException(503, "too many searches at a time; try again.")
         search = _Search(rows, k, options, metadata, asyncio.get_running_loop().create_future())
         self._waiting.append(search)
+        await asyncio.sleep(0)  # for those that come in the same turn
         self._start()
         return await search.found
 
@@ -99,40 +118,51 @@ class SearchBatcher:
             ):
                 batch.append(self._waiting.popleft())
                 size += len(batch[-1].rows)
-            self._running += 1
             self.n_batches, self.n_queries = self.n_batches + 1, self.n_queries + size
+            if self._is_quick(size, batch[0].options) and self._run_here(batch):
+                continue
+            self._running += 1
             work = asyncio.get_running_loop().run_in_executor(self._pool, self._run, batch)
             work.add_done_callback(partial(self._done, batch))
 
+    def _is_quick(self, size: int, options: SearchOptions) -> bool:
+        """Whether a batch takes a moment only, by what the last one took."""
+        n, seconds = self._last
+        quick = options == PLAIN and seconds * max(size / n, 1) <= MOMENT
+        return quick and not self._collection.searches_wait
+
+    def _run_here(self, batch: list[_Search]) -> bool:
+        """Answer a batch in the loop; return False if metadata must be read for it."""
+        try:
+            whole = self._search(batch)
+            known = self._collection.known_metadata(_wanted(batch, whole))
+        except Exception as error:  # noqa: BLE001  it is each request's
+            _fail(batch, error)
+            return True
+        if known is not None:
+            _answer(batch, _split(batch, whole, known))
+        return known is not None
+
     def _run(self, batch: list[_Search]) -> list[Found]:
+        whole = self._search(batch)
+        return _split(batch, whole, self._collection.metadata(_wanted(batch, whole)))
+
+    def _search(self, batch: list[_Search]) -> Answer:
+        start, options = time.perf_counter(), batch[0].options
         rows = batch[0].rows if len(batch) == 1 else np.concatenate([each.rows for each in batch])
-        whole = self._collection.answer(rows, max(each.k for each in batch), batch[0].options)
-        answers, start = [], 0
-        for each in batch:
-            answers.append(whole.rows(start, start + len(each.rows), each.k))
-            start += len(each.rows)
-        wanted = [
-            answer.keys.ravel()
-            for answer, each in zip(answers, batch, strict=True)
-            if each.metadata
-        ]
-        known = self._collection.metadata(np.concatenate(wanted)) if wanted else {}
-        return [
-            Found(answer, known if each.metadata else {})
-            for answer, each in zip(answers, batch, strict=True)
-        ]
+        whole = self._collection.answer(rows, max(each.k for each in batch), options)
+        if options == PLAIN:
+            self._last = len(rows), time.perf_counter() - start
+        return whole
 
     def _done(self, batch: list[_Search], work: "asyncio.Future[list[Found]]") -> None:
         self._running -= 1
         self._start()
         error = work.exception()
-        for number, each in enumerate(batch):
-            if each.found.done():  # given up meanwhile
-                continue
-            if error is not None:
-                each.found.set_exception(error)
-            else:
-                each.found.set_result(work.result()[number])
+        if error is not None:
+            _fail(batch, error)
+        else:
+            _answer(batch, work.result())
 
     def close(self) -> None:
         """Wait for the batches that run."""
@@ -179,3 +209,38 @@ class AddBatcher:
                 else:
                     stored.set_result(answer)
         self._is_running = False
+
+
+def _wanted(batch: list[_Search], whole: Answer) -> NDArray[np.int64]:
+    """Return the keys of a batch's answer whose metadata are wanted."""
+    if len(batch) == 1:
+        return whole.keys if batch[0].metadata else whole.keys[:0]
+    wanted = np.repeat([each.metadata for each in batch], [len(each.rows) for each in batch])
+    keys: NDArray[np.int64] = whole.keys[wanted]
+    return keys
+
+
+def _split(batch: list[_Search], whole: Answer, known: dict[int, Any]) -> list[Found]:
+    """Return each search's part of a batch's answer."""
+    if len(batch) == 1:
+        return [Found(whole, known)]
+    found, start, columns = [], 0, _columns(whole)  # once for all
+    for each in batch:
+        stop = start + len(each.rows)
+        own = {name: [row[: each.k] for row in rows[start:stop]] for name, rows in columns.items()}
+        answer = whole.rows(start, stop, each.k)
+        found.append(Found(answer, known if each.metadata else {}, columns=own))
+        start = stop
+    return found
+
+
+def _answer(batch: list[_Search], found: list[Found]) -> None:
+    for each, its in zip(batch, found, strict=True):
+        if not each.found.done():  # given up meanwhile
+            each.found.set_result(its)
+
+
+def _fail(batch: list[_Search], error: BaseException) -> None:
+    for each in batch:
+        if not each.found.done():
+            each.found.set_exception(error)

@@ -23,6 +23,8 @@ ROWS = ("vectors", "queries")  # lists that may be of vectors
 OBJECTS = ("left", "right", "where")  # all others are single values
 SHORT = 16_384  # characters of a value that is no vector and no metadata, with its escapes
 LONG_ROW = 2**20  # characters of a vector that has very many numbers
+PLAIN_BODY = 2**16  # bytes of a body that may be read in one go
+PLAIN_TEXT = 100  # characters of a value of such a body
 SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -72,10 +74,54 @@ def read_json(content: Bytes, form: Form) -> dict[str, Any]:
     >>> read_json(b'{"vectors": [[1, 2.5]], "k": 3}', Form(["vectors", "k"], 10))
     {'vectors': array([[1. , 2.5]], dtype=float32), 'k': 3}
     """
+    if len(content) <= PLAIN_BODY:
+        fields = _read_plain(bytes(content), form)
+        if fields is not None:
+            return fields
     with _refusing():
         text = str(content, "utf-8")
         del content
         return _read_object(_Text(text), form)
+
+
+def _read_plain(content: bytes, form: Form) -> dict[str, Any] | None:
+    """Return what a body of vectors and single values says, as most are; None of any other.
+
+    What is returned is what the reader below would return, in a quarter of the time: of whatever is
+    not plain, and of every fault, that one tells.
+    """
+    try:
+        fields = from_json(content, allow_inf_nan=False)
+    except ValueError:
+        return None
+    if type(fields) is not dict or b"\\" in content:
+        return None
+    for name, value in fields.items():
+        # A name that stands there again may have come twice.
+        if name not in form.names or content.count(b'"%b"' % name.encode()) > 1:
+            return None
+        if name == "vectors":
+            if (rows := _plain_rows(value, form.most)) is None:
+                return None
+            fields[name] = rows
+        elif type(value) not in (int, float, bool, str) or len(str(value)) > PLAIN_TEXT:
+            return None
+    return fields
+
+
+def _plain_rows(rows: Any, most: int) -> NDArray[np.float32] | None:
+    if type(rows) is not list or not 0 < len(rows) <= most or type(rows[0]) is not list:
+        return None
+    width = len(rows[0])
+    if not width or any(type(row) is not list or len(row) != width for row in rows):
+        return None
+    if not all(set(map(type, row)) <= {int, float} for row in rows):
+        return None
+    try:
+        with np.errstate(over="ignore"):
+            return np.array(rows, np.float32)
+    except OverflowError:
+        return None
 
 
 class _refusing:  # noqa: N801  used like a function

@@ -10,13 +10,12 @@ import json
 import logging
 import re
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -34,18 +33,21 @@ WHEN_OVERLOADED = ("/health", "/metrics")  # answered even then
 PIECE = 2**16  # bytes of an answer that are sent at once
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:/?#@\s]+)(:[0-9]*)?", re.IGNORECASE)
 
-ANSWER_HEADERS = {
-    "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
-        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
-    "cross-origin-resource-policy": "same-origin",
-    "cross-origin-opener-policy": "same-origin",
-    "cache-control": "no-store",
-}
+ANSWER_HEADERS = [
+    (name.encode(), value.encode())
+    for name, value in {
+        "content-security-policy": (
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
+            "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        ),
+        "x-content-type-options": "nosniff",
+        "x-frame-options": "DENY",
+        "referrer-policy": "no-referrer",
+        "cross-origin-resource-policy": "same-origin",
+        "cross-origin-opener-policy": "same-origin",
+        "cache-control": "no-store",
+    }.items()
+]
 CODES = {
     400: "bad_input",
     401: "unauthorized",
@@ -101,6 +103,8 @@ class Limits:
     def check(self, n: int, k: int = 0, *, rescore: int | None = None, what: str = "ids") -> None:
         """Refuse a request for more than one may ask for: ``n`` of something, ``k`` neighbours."""
         candidates = n * k * (rescore or 1)
+        if k <= self.k and n <= self.vectors and candidates <= self.answers:
+            return
         asked = f"k={k}" if rescore is None else f"k={k} and rescore={rescore}"
         for given, most, text in (
             (k, self.k, f"k={k}"),
@@ -238,37 +242,27 @@ class Guard:
         self._app, self._tokens, self._limits, self._metrics = app, tokens, limits, metrics
         self._bodies, self._answers, self._running = _Bodies(limits), _Answers(limits), 0
         self._hosts = [pattern.lower() for pattern in hosts]
+        metrics.running.set_function(lambda: self._running)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request pass, or answer it here."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        start, status = time.perf_counter(), 0
-
-        async def send_guarded(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                headers = MutableHeaders(scope=message)
-                for name, value in ANSWER_HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
+        start, answer = time.perf_counter(), _Answer(send, self._answers)
+        body = _Body(receive, self._bodies)
         self._running += 1
-        self._metrics.running.set(self._running)
         try:
             self._check(scope)
-            with self._bodies.bounded(receive) as receive_bounded:
-                await self._app(scope, receive_bounded, self._answers.bounded(send_guarded))
+            await self._app(scope, body.receive, answer.send)
         except Exception as error:  # noqa: BLE001  each has its answer
-            if status == 0:  # else a handler of the app has answered it
-                await answer_error(error)(scope, receive, send_guarded)
+            if answer.status == 0:  # else a handler of the app has answered it
+                await answer_error(error)(scope, receive, answer.send)
         finally:
             self._running -= 1
+            body.forget()
             route = getattr(scope.get("route"), "path", "other")
-            self._metrics.running.set(self._running)
-            self._metrics.requests.labels(route, str(status)).inc()
+            self._metrics.requests.labels(route, str(answer.status)).inc()
             self._metrics.seconds.labels(route).observe(time.perf_counter() - start)
 
     def _check(self, scope: Scope) -> None:
@@ -284,37 +278,39 @@ class Guard:
 
 
 class _Bodies:
-    """Bounds each body in bytes and seconds, and the bytes of all that are worked on."""
+    """The bytes of all bodies that are worked on."""
 
     def __init__(self, limits: Limits) -> None:
-        self._limits, self._bytes = limits, 0
+        self.limits, self.bytes = limits, 0
 
-    @contextmanager
-    def bounded(self, receive: Receive) -> Iterator[Receive]:
-        """Count what is received, until its request has been answered."""
-        limits, size = self._limits, 0
-        deadline = asyncio.get_running_loop().time() + limits.body_seconds
 
-        async def receive_bounded() -> Message:
-            nonlocal size
-            try:
-                async with asyncio.timeout_at(deadline):
-                    message = await receive()
-            except TimeoutError:
-                text = f"the body took more than {limits.body_seconds:g} s to come."
-                raise HTTPException(408, text) from None
-            n = len(message.get("body", b""))
-            if size + n > limits.body:
-                raise _too_large(limits)
-            if self._bytes + n > limits.bodies:
-                raise HTTPException(503, "too many large bodies at a time; try again.")
-            size, self._bytes = size + n, self._bytes + n
-            return message
+class _Body:
+    """Bounds a body in bytes and seconds; it counts until its request has been answered."""
 
+    def __init__(self, receive: Receive, bodies: _Bodies) -> None:
+        self._receive, self._all, self._size = receive, bodies, 0
+        self._deadline = asyncio.get_running_loop().time() + bodies.limits.body_seconds
+
+    async def receive(self) -> Message:
+        """Receive the next part, or refuse what is too much or too slow."""
+        limits = self._all.limits
         try:
-            yield receive_bounded
-        finally:
-            self._bytes -= size
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError:
+            text = f"the body took more than {limits.body_seconds:g} s to come."
+            raise HTTPException(408, text) from None
+        n = len(message.get("body", b""))
+        if self._size + n > limits.body:
+            raise _too_large(limits)
+        if self._all.bytes + n > limits.bodies:
+            raise HTTPException(503, "too many large bodies at a time; try again.")
+        self._size, self._all.bytes = self._size + n, self._all.bytes + n
+        return message
+
+    def forget(self) -> None:
+        """Count it no more."""
+        self._all.bytes -= self._size
 
 
 def _too_large(limits: Limits) -> HTTPException:
@@ -322,39 +318,45 @@ def _too_large(limits: Limits) -> HTTPException:
 
 
 class _Answers:
-    """Sends answers in pieces as they are read, and bounds the bytes of all that are not yet."""
+    """The bytes of all answers that are not read yet."""
 
     def __init__(self, limits: Limits) -> None:
-        self._limits, self._bytes = limits, 0
+        self.limits, self.bytes = limits, 0
 
-    def bounded(self, send: Send) -> Send:
+
+class _Answer:
+    """Sends an answer with the headers of all, in pieces as they are read, within bounds."""
+
+    def __init__(self, send: Send, answers: _Answers) -> None:
+        self._send, self._all = send, answers
+        self._start: Message | None = None
+        self.status = 0  # until something is sent
+
+    async def send(self, message: Message) -> None:
         """Send the start of an answer with its body, or refuse what is too much for now."""
-        start: Message | None = None
-
-        async def send_bounded(message: Message) -> None:
-            nonlocal start
-            if message["type"] == "http.response.start":
-                start = message
-                return
-            body = message.get("body", b"")
-            if start is not None:
-                first, start = start, None
-                if len(body) > PIECE and self._bytes + len(body) > self._limits.unread:
-                    refused = HTTPException(503, "too many answers are not read yet; try again.")
-                    answer = answer_error(refused)
-                    first = {**first, "status": 503, "headers": answer.raw_headers}
-                    body = answer.body
-                await send(first)
-            if len(body) <= PIECE:
-                await send({**message, "body": body})
-                return
-            self._bytes += len(body)
-            try:
-                whole = memoryview(body)
-                for at in range(0, len(whole), PIECE):
-                    more = message.get("more_body", False) or at + PIECE < len(whole)
-                    await send({**message, "body": whole[at : at + PIECE], "more_body": more})
-            finally:
-                self._bytes -= len(body)
-
-        return send_bounded
+        if message["type"] == "http.response.start":
+            self._start = message
+            return
+        body = message.get("body", b"")
+        if self._start is not None:
+            status, headers, self._start = self._start["status"], self._start["headers"], None
+            if len(body) > PIECE and self._all.bytes + len(body) > self._all.limits.unread:
+                refused = HTTPException(503, "too many answers are not read yet; try again.")
+                answer = answer_error(refused)
+                status, headers, body = 503, answer.raw_headers, answer.body
+            there = {name for name, _ in headers}
+            headers = [*headers, *(pair for pair in ANSWER_HEADERS if pair[0] not in there)]
+            self.status = status
+            start = {"type": "http.response.start", "status": status, "headers": headers}
+            await self._send(start)
+        if len(body) <= PIECE:
+            await self._send({**message, "body": body})
+            return
+        self._all.bytes += len(body)
+        try:
+            whole = memoryview(body)
+            for at in range(0, len(whole), PIECE):
+                more = message.get("more_body", False) or at + PIECE < len(whole)
+                await self._send({**message, "body": whole[at : at + PIECE], "more_body": more})
+        finally:
+            self._all.bytes -= len(body)

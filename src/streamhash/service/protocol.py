@@ -5,6 +5,7 @@ import socket
 import struct
 import time
 from collections import deque
+from functools import partial
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -14,6 +15,7 @@ from streamhash.service.guard import Limits, answer_error
 
 REQUEST_COST = 4096  # bytes of memory that a request takes beside its head, about
 LINE_COST = 200  # and a line of a head
+CONTINUE = b"HTTP/1.1 100 "  # begins what is sent before an answer
 
 
 class Heads:
@@ -21,6 +23,35 @@ class Heads:
 
     def __init__(self) -> None:
         self.total = 0
+
+
+class _Joining:
+    """A transport that sends the head of an answer together with what follows: one call less."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport, self._head, self._has_sent = transport, b"", False
+        self.is_closing = transport.is_closing
+
+    def write(self, content: bytes) -> None:
+        if self._has_sent:
+            self._transport.write(content)
+        elif self._head:
+            self._has_sent = True
+            self._transport.write(b"".join([self._head, content]))
+        elif content.startswith(CONTINUE):
+            self._transport.write(content)
+        else:
+            self._head = content
+
+    def flush(self) -> None:
+        """Send a head that nothing follows."""
+        if not self._has_sent:
+            self._has_sent = True
+            self._transport.write(self._head)
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
 
 
 def bounded_protocol(limits: Limits) -> type[HttpToolsProtocol]:
@@ -78,7 +109,12 @@ def bounded_protocol(limits: Limits) -> type[HttpToolsProtocol]:
                 raise ValueError  # which the parser takes for the end of what it can read
             self._held.append(self._cost)
             self._cost, self._has_called = 0, True
+            before = self.cycle
             super().on_headers_complete()
+            if self.cycle is not before:
+                joining = _Joining(self.transport)
+                self.cycle.transport = joining  # type: ignore[assignment]
+                self.cycle.on_response = partial(self._on_answered, joining)
 
         def on_body(self, body: bytes) -> None:
             self._has_called = True
@@ -97,6 +133,10 @@ def bounded_protocol(limits: Limits) -> type[HttpToolsProtocol]:
                 raise ValueError
 
         # ---------------------------------------------------------------------- answering
+
+        def _on_answered(self, joining: _Joining) -> None:
+            joining.flush()
+            self.on_response_complete()
 
         def on_response_complete(self) -> None:
             if self._held:

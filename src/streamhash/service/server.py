@@ -18,9 +18,9 @@ from streamhash.service.guard import LOOPBACK, Limits, Tokens
 from streamhash.service.protocol import bounded_protocol
 
 M_MMAP_THRESHOLD = -3  # of glibc's mallopt
-TURN_SECONDS = (
-    0.001  # that a thread works before one that waits has its turn; Python's own is 0.005
-)
+# That a thread works before one that waits has its turn; Python's own is 0.005. A search in the
+# loop lets go of the interpreter some 15 times, and may wait for a turn of others each time.
+TURN_SECONDS = 0.0002
 
 
 def serve(
