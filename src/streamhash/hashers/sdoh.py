@@ -21,7 +21,7 @@ from streamhash.base import (
     row_product,
     snapshot,
 )
-from streamhash.discriminant import TOO_LARGE, ClassSums, scores_of_rows
+from streamhash.discriminant import TOO_LARGE, ClassSums, Scores, scores_of_rows
 from streamhash.errors import InputError
 from streamhash.features import AnchorMap, NormalizedHasher, UnitRows, unit_length
 from streamhash.kernels.learning.pairs import PairRule, count_similar, pair_gradient
@@ -123,7 +123,10 @@ class SDOH(NormalizedHasher):
         the memory, left out one at a time, are best told their class.
     doubt : float or None, default=1.0
         A row of the memory takes no part in the steps if another class leads its own by more than
-        this, in units of the spread of scores: its label is likely wrong. None: all rows do.
+        this, in units of the spread of scores: its label is likely wrong. And where a third of
+        the classes seem to have mostly wrong labels, the rows of the memory count for the classes
+        that they probably belong to, and those whose labels are probably wrong take no part.
+        None: labels are taken as they are.
     equal_classes : bool, default=True
         All classes weigh the same in it, however rare. False: as often as they come.
     passes : int, default=5
@@ -603,7 +606,7 @@ class SDOH(NormalizedHasher):
         return self
 
     def _settle(self) -> None:
-        A, b, is_there = self._analysis()
+        (A, b, right), is_there = self._analysis()
         Z = self._of_memory(lambda F: F @ A + b)
         Z -= Z.mean(axis=1, keepdims=True)
         # A softmax neither flat nor all or nothing: scores of a row spread by 1, as a mean square.
@@ -619,28 +622,38 @@ class SDOH(NormalizedHasher):
             own = np.where(self._shares_of(labels)[:, is_there] > 0, Z, -np.inf).max(axis=1)
             lead = (Z.max(axis=1) - own) / spread  # infinite without any label
             certain = (lead <= self.doubt) | np.isinf(lead)
+            if right is not None:
+                certain &= right >= 0.5
             X, labels = X[certain], labels[certain]
         self._take_steps(X, labels)
         self.settled_ = True
 
-    def _analysis(self) -> tuple[Matrix, Matrix, NDArray[np.bool_]]:
-        """Return weights and offsets of the class scores, and which classes have them."""
+    def _analysis(self) -> tuple[Scores, NDArray[np.bool_]]:
+        """Return the class scores, and which classes have them."""
         equal = self.equal_classes
         if self.sums_.n_rows_:
             sums = snapshot(self.sums_)
             if self.waiting_:
                 rows, labels = self._all_waiting()
                 sums.add(self._mapped(rows), self._shares(labels))
-            judges = None
-            if self.ridge is None:
-                shares = self._shares_of(self.memory_.labels[:JUDGES])
-                judges = self._mapped(self.memory_.rows[:JUDGES]), shares
-            return *sums.scores(self.ridge, equal=equal, judges=judges), sums.is_there
+            judges = doubted = None
+            if self.ridge is None or self.doubt is not None:
+                judges = self._labelled_rows(JUDGES)
+            if self.doubt is not None:
+                doubted = self._labelled_rows
+            scores = sums.scores(self.ridge, equal=equal, judges=judges, doubted=doubted)
+            return scores, sums.is_there
         rows, labels = self._all_waiting()
         self.parts_ = self._learned_parts(rows)
         shares = self._shares(labels)
-        scores = scores_of_rows(self._mapped(rows), shares, self.ridge, equal=equal)
-        return *scores, shares.sum(axis=0) > 0
+        doubt = self.doubt is not None
+        scores = scores_of_rows(self._mapped(rows), shares, self.ridge, equal=equal, doubt=doubt)
+        return scores._replace(right=None), shares.sum(axis=0) > 0  # not those of the memory
+
+    def _labelled_rows(self, n: int | None = None) -> tuple[Matrix, Matrix]:
+        """Return the features of the memory's first n rows, or all, and their classes' shares."""
+        shares = self._shares_of(self.memory_.labels[:n])
+        return self._mapped(self.memory_.rows[:n]), shares
 
     def _take_steps(self, X: Matrix, labels: NDArray[Any]) -> None:
         """Learn the hash functions from rows of the memory, stage by stage."""
