@@ -17,7 +17,7 @@ from streamhash.cluster import cluster_executor, learn_on
 from streamhash.errors import InputError, UnreachableError
 from streamhash.lab import plan_cell, read_folder, run_cells
 from streamhash.lab.datasets import load_data
-from streamhash.live import Collection
+from streamhash.live import Collection, journal
 
 pytestmark = pytest.mark.slow
 
@@ -108,7 +108,8 @@ def assert_same(one, other, X):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_workers_read_the_items_themselves_and_encode_the_same(tmp_path, cluster):
+def test_workers_read_the_items_themselves_and_encode_the_same(tmp_path, cluster, monkeypatch):
+    monkeypatch.setattr(journal, "SMALL_KEYS", 0)  # every change is a fragment
     alone, X = filled(tmp_path / "alone", 6_000, 4)
     items, _ = filled(tmp_path / "items", 6_000, 4)
     with cluster_executor(cluster.scheduler) as executor:

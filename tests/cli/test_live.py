@@ -556,7 +556,7 @@ def test_others_read_while_one_writes_and_nobody_else_writes(digits, fresh):
         refused(
             result,
             f"{fresh}: process {writer.pid} is writing to this collection; close it there, or "
-            "open it here with read_only=True.",
+            "wait until it ends; verbs that only read, such as search and status, work meanwhile.",
         )
         out, _ = writer.communicate("".join(lines[300:]), timeout=60)
         assert out == f"600 items added to {fresh}; 600 in all; model 1 serves.\n"

@@ -324,7 +324,9 @@ class TestNamedSets:
     @pytest.mark.usefixtures("folder")
     def test_missing_files_are_named(self):
         for name, file in [("places205", PLACES), ("cifar10-vgg16", CIFAR)]:
-            with pytest.raises(MissingDataError, match=rf"\({file}\) is not in .*no public downlo"):
+            with pytest.raises(
+                MissingDataError, match=rf"\({file}\) is not in .*data fetch {name}"
+            ):
                 load_data(name)
 
     def test_cards_say_that_the_checksum_is_unknown(self):

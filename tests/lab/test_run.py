@@ -30,7 +30,7 @@ FIELDS = {
     *("n_bits", "seed", "stream", "queries_per_class", "checkpoints", "database", "queries"),
     *("instances", "metrics", "curve", "distances", "seconds", "conventions", "version"),
     *("machine", "date", "command", "split", "curve_metric", "test_seeds"),
-    *("order", "label_noise", "database_codes"),
+    *("order", "label_noise", "database_codes", "query_share"),
 }
 
 

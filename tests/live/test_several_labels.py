@@ -187,8 +187,8 @@ def test_labels_that_a_collection_cannot_take(path, tmp_path, monkeypatch):
             c.add([0], X[:1], [["oil", "ship"]])
         assert str(caught.value) == (
             "Collection.add: HCOH learns from one label an item, not from several; pass one, or "
-            "choose a method that does: sdoh, hmoh, mihash, osh, adapthash, okh, frosh, "
-            "sketchhash, itq, pcah, lsh."
+            "choose a method that does: sdoh, hmoh, mihash, osh, adapthash, okh, sdohhc, foh, "
+            "lemon, ridgehash, frosh, sketchhash, itq, pcah, lsh."
         )
         c.add([0], X[:1], ["oil"])
     with pytest.raises(InputError, match="HCOH learns from one label an item"):

@@ -470,14 +470,14 @@ def _settable(method: type[OnlineHasher]) -> set[str]:
 def _usual_queries(data: DataSet, split: str, share: float | None) -> tuple[int, float | None]:
     """Return the paper's 100 queries a class, or a fifth of each class if all are small.
 
-    If only some are small, these ask with a fifth of their rows: the share.
+    If some are much smaller than others, these ask with a fifth of their rows: the share.
     """
     most = QUERIES_IN_SMALL_SETS.get(data.name, QUERIES_PER_CLASS)
     if data.y.ndim == 2:
         return int(max(1, min(most, len(data.y) // data.y.shape[1] // ASKED_OF_RARE))), share
     counts = np.unique(data.y, return_counts=True)[1]
     smallest, largest = (int(min(most, n // ASKED_OF_RARE)) for n in (counts.min(), counts.max()))
-    if share is None and smallest < largest and split != "unseen":
+    if share is None and 2 * smallest < largest and split != "unseen":
         share = 1 / ASKED_OF_RARE
     return (largest if share is not None and largest else max(1, smallest)), share
 
