@@ -14,6 +14,7 @@ import io
 import json
 import math
 import os
+import re
 import struct
 import uuid
 import zipfile
@@ -38,6 +39,7 @@ _FILLING = 0xD935  # the kind of extra field that Android's zipalign fills up wi
 _LARGEST_HEADER = 64 << 20  # bytes
 _DEEPEST = 32  # parts within parts
 _GENERATORS = {"PCG64": np.random.PCG64, "PCG64DXSM": np.random.PCG64DXSM}  # numbers only
+_MODULE = re.compile(r"[A-Za-z_][\w.]{0,199}")  # a name that an error message can repeat
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # a fixed date in the archive, so that equal models are equal files
 
 Arrays = dict[str, NDArray[Any]]
@@ -257,6 +259,7 @@ def describe(value: Any, arrays: Arrays, place: str) -> Any:
     if hasattr(value, "get_params") and hasattr(value, "learned"):
         return {
             "class": type(value).__name__,
+            **_origin(type(value)),
             "parameters": {
                 name: describe(item, arrays, f"{place}.parameters.{name}")
                 for name, item in value.get_params(deep=False).items()
@@ -272,12 +275,19 @@ def describe(value: Any, arrays: Arrays, place: str) -> Any:
     )
 
 
+def _origin(cls: type) -> dict[str, str]:
+    """Name the module of a class that is not streamhash's: for whoever is to import it."""
+    own = cls.__module__.partition(".")[0] == streamhash.__name__
+    return {} if own else {"module": cls.__module__}
+
+
 def rebuild(
     header: Mapping[str, Any], arrays: Arrays, classes: Callable[[], Iterable[type]]
 ) -> Any:
     """Undo ``describe`` of a header's model, in any format.
 
     A file may name ``classes``, those known at the moment, and the estimators of ``streamhash``.
+    Nothing is imported because a file names it.
     """
     rebuilding = _Rebuilding(arrays, classes, header["version"])
     model = rebuilding.value(header["model"])
@@ -321,7 +331,7 @@ class _Rebuilding:
         return tuple(values) if kind == "tuple" else values
 
     def _estimator(self, name: str, description: Mapping[str, Any], depth: int) -> Any:
-        found = self._class(name)
+        found = self._class(name, description.get("module"))
         parameters, learned = (
             {key: self.value(item, depth) for key, item in description[kind].items()}
             for kind in ("parameters", "learned")
@@ -338,16 +348,27 @@ class _Rebuilding:
         estimator.check_learned()
         return estimator
 
-    def _class(self, name: str) -> Any:
-        known: dict[str, Any] = {each.__name__: each for each in self.classes()}
-        if name not in known and name in streamhash.__all__:
-            known[name] = getattr(streamhash, name)
-        if not hasattr(known.get(name), "get_params"):
+    def _class(self, name: str, module: Any) -> Any:
+        """Find a class among those that are known: of several with its name, its module's."""
+        if module is None and name in streamhash.__all__:
+            own = getattr(streamhash, name)
+            if hasattr(own, "get_params"):
+                return own
+        known: dict[str, Any] = {}
+        for each in self.classes():
+            if known.get(each.__name__) is None or each.__module__ == module:
+                known[each.__name__] = each
+        if hasattr(known.get(name), "get_params"):
+            return known[name]
+        if isinstance(module, str) and _MODULE.fullmatch(module):
             raise FileError(
-                f"holds a {name}, which is not known here; import the module that defines it "
-                f"first, or upgrade streamhash. Known: {', '.join(sorted(known))}."
+                f"holds a {name} of {module}, which is not known here; import {module} first: a "
+                "file imports nothing by itself."
             )
-        return known[name]
+        raise FileError(
+            f"holds a {name}, which is not known here; import the module that defines it "
+            f"first, or upgrade streamhash. Known: {', '.join(sorted(known))}."
+        )
 
 
 def _generator(state: Mapping[str, Any]) -> np.random.Generator:

@@ -8,6 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from command_line import notes, refused, run
+from data import need_data
 
 N, D = 300, 8
 RANDOM = np.random.default_rng(0)
@@ -74,6 +75,22 @@ def test_what_columns_hold_is_said_once(shop, tmp_path):
     assert notes(added.stderr) == said.replace("ignored", "metadata")
 
 
+def test_queries_have_no_metadata(shop, tmp_path):
+    """What a query file has beside its vectors is ignored, and said to be."""
+    file, items = shop / "shop.parquet", tmp_path / "items"
+    run("live", "create", items, "--method", "lsh")
+    run("live", "add", items, file)
+    said = f"{file}: features: embedding; id: id; label: label; ignored: title, price.\n"
+    for verb in ("search", "predict"):
+        assert notes(run("live", verb, items, file, "--json").stderr) == said
+
+
+def test_of_a_data_set_there_is_nothing_to_say(tmp_path):
+    need_data("reuters")
+    fitted = run("fit", "reuters", "--model", tmp_path / "m", "--method", "lsh")
+    assert (fitted.exit_code, notes(fitted.stderr)) == (0, "")
+
+
 def test_search_answers_in_ids_and_shows_fields(shop):
     file = shop / "shop.parquet"
     words = ["search", shop / "shop", file, file, "-k", 3]
@@ -84,6 +101,8 @@ def test_search_answers_in_ids_and_shows_fields(shop):
     table = run(*words, "--fields", "title").stdout.splitlines()
     assert table[1].split() == ["query", "rank", "item", "distance", "title"]
     assert "title" not in json.loads(run(*words, "--json").stdout)[0]
+    every = json.loads(run(*words, "--fields", "*", "--json").stdout)[0]
+    assert {"title", "price"} <= every.keys()
     refused(
         run(*words, "--fields", "titel"),
         "search: --fields titel is in none of the items, which have price, title.",

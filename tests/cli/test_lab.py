@@ -302,7 +302,10 @@ def test_report_rebuilds_the_page_from_rows(tmp_path):
             "one needs no labels; leave --set memory=0.",
         ),
         (["--resume"], "bench: --resume needs the folder with the rows; pass --out DIR."),
-        (["--settings", "best"], "bench: --settings best: pass default, published, both or tuned."),
+        (
+            ["--settings", "best"],
+            "bench: --settings best: pass default, published, both, tuned, or a .toml file.",
+        ),
         (["--seeds", "x"], None),
         (["--foo"], None),
     ],

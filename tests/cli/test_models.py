@@ -77,7 +77,7 @@ def test_fit_never_loses_a_model(files, tmp_path):
     refused(
         run("fit", files / "train.npz", "--model", model, "--continue", "--bits", "8"),
         "fit: --continue takes method, bits, seed and parameters from the model; leave out "
-        "--method, --bits, --seed and --set.",
+        "--method, --bits, --seed, --settings and --set.",
     )
     X = np.load(files / "X.npy")
     X[700, 3] = np.nan

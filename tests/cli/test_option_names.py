@@ -32,6 +32,16 @@ def verb(*names):
             "x: 7 is writing; close it there, or wait until it ends; verbs that only read, such as "
             "search and status, work meanwhile.",
         ),
+        (
+            ["live", "search"],
+            "id 7 is not in this collection; ask `id in collection` first, or add it.",
+            "id 7 is not in this collection; check it, or add it.",
+        ),
+        (
+            ["live", "revert"],
+            "there is no model 9; models() lists those there are.",
+            "there is no model 9; streamhash live history lists those there are.",
+        ),
         (["serve"], "open it here with read_only=True.", "open it here with --read-only."),
         (["live", "add"], "leave out first_id.", "leave out --first-id."),
         (["bench"], "pass a smaller queries_per_class", "pass a smaller --queries-per-class"),

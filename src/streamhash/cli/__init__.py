@@ -7,6 +7,7 @@ import typer
 from streamhash import __version__
 from streamhash.cli import data, lab, live, models, serve
 from streamhash.cli._console import OneLineErrors
+from streamhash.cli._options import import_modules
 
 __all__ = ["app", "main"]
 
@@ -39,11 +40,21 @@ def _start(
         bool,
         typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True),
     ] = False,
+    modules: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import",
+            metavar="MODULE",
+            help="Import a module with a method of your own first; may be repeated.",
+            envvar="STREAMHASH_IMPORT",
+        ),
+    ] = None,
 ) -> None:
     """Learn binary codes from a labelled stream, and search them by Hamming distance.
 
     Begin with: streamhash demo
     """
+    import_modules(modules or [])
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

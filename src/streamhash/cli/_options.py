@@ -1,7 +1,10 @@
 """Options that several verbs share: one name, one meaning, one help text; and their values."""
 
+import importlib
 import json
-from collections.abc import Iterable
+import os
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +13,7 @@ from typer import Argument, Option
 from streamhash.errors import InputError
 
 if TYPE_CHECKING:
+    from streamhash import OnlineHasher
     from streamhash.files import Columns
 
 METHOD, BITS = "sdoh", 32  # unless a verb is given others
@@ -17,7 +21,17 @@ PYTHON_CONSTANTS = {"None": None, "none": None, "True": True, "False": False}
 
 Json = Annotated[bool, Option("--json", help="Print JSON and nothing else.")]
 Model = Annotated[Path, Argument(metavar="MODEL", help="A model saved by fit.")]
-Method = Annotated[str, Option(metavar="NAME", help="The method that learns.")]
+Method = Annotated[
+    str, Option(metavar="NAME", help="The method that learns; or package.module:Class.")
+]
+ModelMethod = Annotated[
+    str | None,
+    Option("--method", metavar="NAME", help="Of a model of your own: package.module:Class."),
+]
+Settings = Annotated[
+    Path | None,
+    Option(metavar="FILE", help="Settings of the method: a .toml as tune writes it."),
+]
 Bits = Annotated[int, Option(metavar="K", help="Length of the codes.")]
 Seed = Annotated[int, Option(metavar="N", help="Random seed.")]
 Jobs = Annotated[
@@ -90,6 +104,71 @@ def check_fields(place: str, names: Iterable[str], metadata: Iterable[Any]) -> N
         if name not in known:
             has = f"which have {', '.join(known)}" if known else "which have no metadata"
             raise InputError(f"{place}: --fields {name} is in none of the items, {has}.")
+
+
+def make_hasher(
+    method: str,
+    bits: int,
+    seed: int,
+    settings: Path | None = None,
+    changes: Iterable[str] | None = None,
+) -> "OnlineHasher":
+    """Make a hasher as the options say: what ``--set`` changes goes before a file's settings."""
+    from streamhash.lab import file_settings, make_hasher
+
+    (name,) = method_names(method)
+    own = file_settings(settings, name) if settings is not None else {}
+    return make_hasher(name, bits, seed, changes={**own, **parse_changes(changes)})
+
+
+def load_model(path: Path, method: str | None = None) -> "OnlineHasher":
+    """Load a model; its class is imported only if it is named, and then must be the model's."""
+    from streamhash import load
+    from streamhash.lab import find_method
+
+    wanted = find_method(method_names(method)[0]) if method is not None else None
+    model = load(path)
+    if wanted is not None and type(model) is not wanted:
+        raise InputError(
+            f"{path}: holds a model of {type(model).__name__}, not of {method}; leave out --method."
+        )
+    return model
+
+
+def method_names(text: str) -> list[str]:
+    """Split the names of methods; modules of the working folder can be named, too."""
+    names = split_names(text) or [text]
+    use_modules([name.partition(":")[0] for name in names if ":" in name])
+    return names
+
+
+_modules: list[str] = []  # that people have named: what workers import as well
+
+
+def use_modules(names: Sequence[str]) -> None:
+    """Let modules of the working folder be imported, as those that are installed."""
+    folder = os.getcwd()  # noqa: PTH109
+    if names and folder not in sys.path:
+        sys.path.append(folder)
+    _modules.extend(name for name in names if name not in _modules)
+
+
+def import_modules(names: Sequence[str]) -> None:
+    """Import modules, whose classes can then be loaded from files."""
+    use_modules(names)
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except (ImportError, ValueError) as error:
+            raise InputError(
+                f"--import {name}: cannot be imported ({error}); install its package, or run where "
+                "its module lies."
+            ) from error
+
+
+def used_modules() -> list[str]:
+    """Return the modules that were named, for processes that are begun anew."""
+    return [*_modules]
 
 
 def split_names(text: str) -> list[str]:

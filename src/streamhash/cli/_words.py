@@ -27,7 +27,10 @@ COLUMNS = {
 OTHER_WAYS = {
     "close it there, or open it here with read_only=True": "close it there, or wait until it ends; "
     "verbs that only read, such as search and status, work meanwhile",
+    "ask `id in collection` first, or add it": "check it, or add it",
+    "models() lists those there are": "streamhash live history lists those there are",
 }
+UNKNOWN_CLASS = re.compile(r"holds an? (\w+) of (\S+), which is not known here; import \2 first")
 TEXT = r"""(?:"[^"]*"|'[^']*')"""
 ASSIGNED = re.compile(
     rf"(?<!--set )\b([A-Za-z_]+)=({TEXT}|[\w+-]+(?:\.\w+)*)((?:(?:, | or ){TEXT}(?![=\w]))*)"
@@ -45,6 +48,10 @@ def in_options(message: str, verb: Any = None) -> str:
     if "--read-only" not in options.values():
         for ours, theirs in OTHER_WAYS.items():
             message = message.replace(ours, theirs)
+    message = UNKNOWN_CLASS.sub(
+        r"holds a \1 of \2, which is not known here; run streamhash --import \2 and the verb",
+        message,
+    )
     is_hashers = _is_of_a_hasher(message) and "--set" in options.values()
 
     def assigned(match: re.Match[str]) -> str:

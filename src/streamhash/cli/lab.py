@@ -1,7 +1,5 @@
 """The verbs of experiments: demo, bench, reproduce, tune and report."""
 
-import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -112,7 +110,8 @@ def bench(
     seeds: Annotated[int, Option(metavar="N", min=1, help="How many seeds to run.")] = 1,
     first_seed: Annotated[int, Option(metavar="N", min=0, help="The first of the seeds.")] = 0,
     settings: Annotated[
-        str, Option(metavar="WHICH", help="Settings: default, published, both, or tuned.")
+        str,
+        Option(metavar="WHICH", help="Settings: default, published, both, tuned, or a .toml file."),
     ] = "default",
     changes: options.Changes = None,
     order: Annotated[
@@ -187,8 +186,10 @@ def bench(
     """
     if resume and out is None:
         raise InputError("bench: --resume needs the folder with the rows; pass --out DIR.")
-    if settings not in SETTINGS:
-        raise InputError(f"bench: --settings {settings}: pass default, published, both or tuned.")
+    if settings not in SETTINGS and not settings.endswith(".toml"):
+        raise InputError(
+            f"bench: --settings {settings}: pass default, published, both, tuned, or a .toml file."
+        )
     from streamhash import lab
     from streamhash.lab.datasets import load_data
 
@@ -204,7 +205,7 @@ def bench(
             found,
             n_bits=lengths,
             seeds=range(first_seed, first_seed + seeds),
-            settings=SETTINGS[settings],
+            settings=SETTINGS.get(settings, [settings]),
             changes=wanted,
             order=None if order is None else options.split_names(order) or order,
             label_noise=label_noise,
@@ -408,10 +409,8 @@ def report(
 
 
 def _methods(names: str) -> "str | list[str]":
-    """Split the names of methods; modules of the current folder can be named too."""
-    if ":" in names and os.getcwd() not in sys.path:  # noqa: PTH109
-        sys.path.append(os.getcwd())  # noqa: PTH109
-    return "all" if names == "all" else options.split_names(names) or names
+    """Split the names of methods; all of them are not split."""
+    return "all" if names == "all" else options.method_names(names)
 
 
 @contextmanager

@@ -53,6 +53,7 @@ def create(
     method: options.Method = options.METHOD,
     bits: options.Bits = options.BITS,
     seed: options.Seed = 0,
+    settings: options.Settings = None,
     changes: options.Changes = None,
     labels: Annotated[
         str | None,
@@ -76,10 +77,9 @@ def create(
     ] = None,
 ) -> None:
     """Make an empty collection."""
-    from streamhash.lab import make_hasher
     from streamhash.live import Collection
 
-    hasher = make_hasher(method, bits, seed, changes=options.parse_changes(changes))
+    hasher = options.make_hasher(method, bits, seed, settings, changes)
     Collection.create(
         collection,
         hasher,
@@ -424,7 +424,7 @@ def search(
                 features=feature_columns,
                 ignore=ignore_columns,
             )
-            for piece in read_items(**reading, id_kind=items.id_kind):
+            for piece in read_items(**reading, id_kind=items.id_kind, with_metadata=False):
                 found = items.search(piece.vectors, min(k, max(1, len(items))), **named)
                 answer(piece.ids or range(len(answers), len(answers) + piece.n), found)
         if shown:
@@ -463,7 +463,7 @@ def predict(
             features=feature_columns,
             ignore=ignore_columns,
         )
-        for piece in read_items(**reading, id_kind=items.id_kind):
+        for piece in read_items(**reading, id_kind=items.id_kind, with_metadata=False):
             names = piece.ids or range(len(found), len(found) + piece.n)
             for name, label, chance in zip(names, *items.predict(piece.vectors, k), strict=True):
                 found.append({"query": name, "label": label, "probability": chance})
@@ -528,9 +528,11 @@ def revert(
 def relearn(
     collection: Address,
     method: Annotated[
-        str | None, Option(metavar="NAME", help="Another method (default: the same as before).")
+        str | None,
+        Option(metavar="NAME", help="Another method, as for create (default: the same as before)."),
     ] = None,
     seed: options.Seed = 0,
+    settings: options.Settings = None,
     changes: options.Changes = None,
     jobs: Jobs = 1,
     scheduler: options.Scheduler = None,
@@ -539,19 +541,22 @@ def relearn(
 
     Searches use the old model meanwhile; what is added waits while items are learned.
     """
-    from streamhash.lab import make_hasher
+    from streamhash.lab import file_settings, find_methods, make_hasher
 
     with (
         _open(collection) as items,
         _executor(jobs, scheduler) as executor,
         console.showing_progress("learning and encoding") as progress,
     ):
-        settings, before = options.parse_changes(changes), items.hasher
-        if method is None:
-            fixed = ("n_bits", "random_state")
-            kept = {name: v for name, v in before.get_params().items() if name not in fixed}
-            settings = {**kept, **settings}
-        hasher = make_hasher(method or type(before), items.n_bits, seed, changes=settings)
+        if method is not None:
+            hasher = options.make_hasher(method, items.n_bits, seed, settings, changes)
+        else:
+            before, fixed = items.hasher, ("n_bits", "random_state")
+            own = {name: v for name, v in before.get_params().items() if name not in fixed}
+            if settings is not None:
+                own |= file_settings(settings, *find_methods(type(before)))
+            own |= options.parse_changes(changes)
+            hasher = make_hasher(type(before), items.n_bits, seed, changes=own)
         if not items.relearn(hasher, executor=executor, progress=progress):
             typer.echo(f"Model {items.model_number} serves on: it is what was learned anew.")
             return
@@ -571,7 +576,9 @@ def _executor(jobs: int, scheduler: str | None) -> "Iterator[Executor | None]":
         with cluster_executor(scheduler) as executor:
             yield executor
     elif jobs > 1:  # processes that are begun anew, as threads may run in this one
-        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as executor:
+        with ProcessPoolExecutor(
+            jobs, get_context("spawn"), options.import_modules, (options.used_modules(),)
+        ) as executor:
             yield executor
     else:
         yield None

@@ -62,6 +62,7 @@ def fit(
     method: options.Method = options.METHOD,
     bits: options.Bits = options.BITS,
     seed: options.Seed = 0,
+    settings: options.Settings = None,
     changes: options.Changes = None,
     labels: options.Labels = None,
     label_column: options.LabelColumn = None,
@@ -82,17 +83,17 @@ def fit(
             f"fit: {model} is there already; pass --continue to go on learning with it, or "
             "--overwrite to replace it."
         )
-    sources = map(context.get_parameter_source, ("method", "bits", "seed", "changes"))
+    named = ("bits", "seed", "settings", "changes", *(["method"] if ":" not in method else []))
+    sources = map(context.get_parameter_source, named)
     if go_on and any(source is not None and source.name != "DEFAULT" for source in sources):
         raise InputError(
             "fit: --continue takes method, bits, seed and parameters from the model; leave out "
-            "--method, --bits, --seed and --set."
+            "--method, --bits, --seed, --settings and --set."
         )
-    from streamhash import load
-    from streamhash.lab import make_hasher
-
-    own = options.parse_changes(changes)
-    hasher = load(model) if go_on else make_hasher(method, bits, seed, changes=own)
+    if go_on:
+        hasher = options.load_model(model, method if ":" in method else None)
+    else:
+        hasher = options.make_hasher(method, bits, seed, settings, changes)
     columns = options.file_columns(
         label=label_column, vector=vector_column, features=feature_columns, ignore=ignore_columns
     )
@@ -119,6 +120,7 @@ def encode(
     model: options.Model,
     file: Annotated[str, Argument(metavar="FILE", help="Features: a file, or a data set.")],
     out: Annotated[Path, Option(metavar="FILE", help="The .npy file to write.")],
+    method: options.ModelMethod = None,
     label_column: options.LabelColumn = None,
     vector_column: options.VectorColumn = None,
     feature_columns: options.FeatureColumns = None,
@@ -129,10 +131,9 @@ def encode(
         raise InputError(f"encode: --out {out}: codes are saved as .npy; name it so.")
     import numpy as np
 
-    from streamhash import load
     from streamhash.storage import whole_file
 
-    hasher = load(model)
+    hasher = options.load_model(model, method)
     columns = options.file_columns(
         label=label_column, vector=vector_column, features=feature_columns, ignore=ignore_columns
     )
@@ -148,6 +149,7 @@ def search(
     queries: Annotated[str, Argument(metavar="QUERIES", help="Codes or features to search for.")],
     k: options.Nearest = 10,
     fields: options.Fields = None,
+    method: options.ModelMethod = None,
     label_column: options.LabelColumn = None,
     id_column: options.IdColumn = None,
     vector_column: options.VectorColumn = None,
@@ -160,9 +162,9 @@ def search(
     Items and queries are named by their ids, or else by their row in the file, from 0. Codes are
     .npy files of encode; any other file holds features and is encoded first.
     """
-    from streamhash import HammingIndex, load
+    from streamhash import HammingIndex
 
-    hasher = load(model)
+    hasher = options.load_model(model, method)
     columns = options.file_columns(
         ids=id_column,
         label=label_column,
@@ -186,6 +188,8 @@ def search(
     if shown:
         names = items.ids or range(len(index))
         metadata = dict(zip(names, items.metadata or [None] * len(index), strict=True))
+        if shown == ["*"]:
+            shown = sorted({name for each in metadata.values() for name in each or ()})
         options.check_fields("search", shown, metadata.values())
         for answer in answers:
             near = [metadata[name] for name in answer["items"]]
@@ -203,6 +207,7 @@ def evaluate(
     query_labels: Annotated[
         Path | None, Option(metavar="FILE", help="Labels of the queries.")
     ] = None,
+    method: options.ModelMethod = None,
     label_column: options.LabelColumn = None,
     vector_column: options.VectorColumn = None,
     feature_columns: options.FeatureColumns = None,
@@ -214,10 +219,10 @@ def evaluate(
     Means over the queries and over the classes, and the worst classes.
     AUC is a mean over the stream: streamhash bench measures it.
     """
-    from streamhash import evaluate, load
+    from streamhash import evaluate
     from streamhash.metrics import evaluate_by_class
 
-    hasher = load(model)
+    hasher = options.load_model(model, method)
 
     columns = options.file_columns(
         label=label_column, vector=vector_column, features=feature_columns, ignore=ignore_columns

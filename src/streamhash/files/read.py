@@ -44,6 +44,7 @@ def open_table(
     format: str | None = None,
     columns: Columns = Columns(),  # noqa: B008  it cannot change
     place: str = "open_table",
+    log_columns: bool = True,
     **more: Any,
 ) -> Iterator[Table]:
     """Open a file, or text that is open: what it holds, and its rows piece by piece.
@@ -56,6 +57,7 @@ def open_table(
     format : "npy", "npz", "parquet", "csv", "jsonl" or "mat"; None = what the file's ending says
     columns : names of other columns than the usual ones
     place : what error messages begin with
+    log_columns : False for files whose columns nobody has to be told of, such as a named data set's
     more : ``parts``, ``find_labels`` and ``id_kind`` of the request
     """
     if isinstance(source, str | Path):
@@ -75,7 +77,7 @@ def open_table(
     with ExitStack() as stack:
         with request.reading():
             table = stack.enter_context(FORMATS[str(format)](request))
-        if any(table.taken):
+        if log_columns and any(table.taken):
             log.info("%s: %s.", request.name, table.taken)
         yield table
 
@@ -145,6 +147,7 @@ def read_whole(
     columns: Columns = Columns(),  # noqa: B008  it cannot change
     parts: Sequence[str] = PARTS,
     place: str = "read_whole",
+    log_columns: bool = True,
 ) -> Piece:
     """Read a file as one piece: what :func:`read_table` reads, with its ids and metadata.
 
@@ -156,8 +159,14 @@ def read_whole(
     >>> piece.ids, piece.metadata
     (['p', 'q'], [{'title': 'Pear'}, {'title': 'Quince'}])
     """
-    find = labels is None
-    with open_table(path, columns=columns, place=place, parts=parts, find_labels=find) as table:
+    with open_table(
+        path,
+        columns=columns,
+        place=place,
+        log_columns=log_columns,
+        parts=parts,
+        find_labels=labels is None,
+    ) as table:
         piece = _join(table) if table.mapped is None else Piece(table.mapped)
     assert piece.vectors is not None  # they were asked for
     if not piece.vectors.size:
@@ -242,8 +251,8 @@ def read_items(
     columns : names of other columns
     labels : a file of labels of its own, where the source says how many rows it has
     id_kind : "whole numbers" or "strings", what ids in CSV become; as they look if None
-    with_vectors : False for ids, labels and metadata alone
-    with_metadata : False, besides, for ids and labels alone
+    with_vectors : False to leave out vectors
+    with_metadata : False to leave out metadata
     label_separator : what stands between several labels of a row, where they are one text
 
     >>> import io
@@ -263,7 +272,7 @@ def read_items(
         format=format,
         columns=columns,
         place="read_items",
-        parts=PARTS if with_vectors else ("id", "label", *["metadata"][:with_metadata]),
+        parts=("id", *["vector"] * with_vectors, "label", *["metadata"] * with_metadata),
         find_labels=labels is None,
         id_kind=id_kind,
     ) as table:

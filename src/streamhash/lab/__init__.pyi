@@ -45,7 +45,9 @@ from .run import (
     run_plan as run_plan,
 )
 from .tuning import (
+    file_settings as file_settings,
     is_tuned as is_tuned,
+    read_settings as read_settings,
     tune as tune,
     tuned_settings as tuned_settings,
 )

@@ -218,7 +218,7 @@ def plan_cell(
     n_bits: int = 32,
     seed: int = 0,
     *,
-    settings: str = "default",
+    settings: str | Path = "default",
     changes: Mapping[str, Any] | None = None,
     stream: int | None = None,
     queries_per_class: int | None = None,
@@ -241,7 +241,8 @@ def plan_cell(
     data : a data set, its name, or the path of a file with labels
     n_bits : length of the codes
     seed : draws the split, the order of the stream and the hasher's start
-    settings : "default", "published", or "tuned" (found by :func:`~streamhash.lab.tune`)
+    settings : "default", "published", or "tuned" (found by :func:`~streamhash.lab.tune`); or a
+        ``.toml`` file of settings, which are changes of the defaults
     changes : parameters of the hasher that differ from the settings
     stream : instances to learn from; None for 20,000, or all if there are fewer
     queries_per_class : None for 100, fewer for small data
@@ -261,7 +262,12 @@ def plan_cell(
     """
     found = data if isinstance(data, DataSet) else load_data(data)
     order = usual_order(found) if order is None else order
-    for name, value, known in (
+    name = _path_of(find_method(method))
+    if is_settings_file(settings):
+        from streamhash.lab.tuning import file_settings
+
+        settings, changes = "default", {**file_settings(settings, name), **(changes or {})}
+    for option, value, known in (
         ("settings", settings, SETTINGS),
         ("split", split, SPLITS),
         ("curve_metric", curve_metric, tuple(CURVE_TOP)),
@@ -269,14 +275,13 @@ def plan_cell(
         ("database", database, DATABASES),
     ):
         if value not in known:
-            raise InputError(f"{name}={value!r} is unknown; pass one of {', '.join(known)}.")
+            raise InputError(f"{option}={value!r} is unknown; pass one of {', '.join(known)}.")
     check_parameters("plan_cell", locals(), {"label_noise": Number(at_least=0, at_most=1)})
     if (split == "validation") != (test_seeds > 0):
         raise InputError(
             "test_seeds are the seeds whose queries a validation split leaves out; pass both or "
             "neither."
         )
-    name = _path_of(find_method(method))
     _refuse_several_labels(name, found)
     if database == "labelled":
         _refuse_without_label_codes(name, split)
@@ -298,7 +303,7 @@ def plan_cell(
         data=found,
         n_bits=n_bits,
         seed=seed,
-        settings=settings,
+        settings=str(settings),
         changes=dict(changes or {}),
         stream=min(STREAM, n_items) if stream is None else stream,
         queries_per_class=per_class,
@@ -315,6 +320,11 @@ def plan_cell(
     )
     plan.hasher()  # refuses what it cannot be made with before anything runs
     return plan
+
+
+def is_settings_file(settings: str | Path) -> bool:
+    """Whether settings are those of a file, not of a kind."""
+    return str(settings).endswith(".toml")
 
 
 def usual_order(data: DataSet) -> str:
@@ -419,6 +429,21 @@ def fitting_methods(
         left_out = f"{', '.join(unfit)}: left out"
         log.warning("%s, for one label a row, and %s has several.", left_out, data.name)
     return [name for name in names if name not in unfit]
+
+
+def _with_settings(names: list[str], settings: Iterable[str | Path]) -> list[str]:
+    """Leave out methods of which a file of settings has none."""
+    from streamhash.lab.tuning import read_settings
+
+    for each in filter(is_settings_file, settings):
+        there = read_settings(each)
+        without = [name for name in names if name not in there]
+        if without:
+            log.warning("%s: left out, as %s has no settings of them.", ", ".join(without), each)
+        names = [name for name in names if name in there]
+        if not names:
+            raise InputError(f"settings: {each} has settings of none of the methods; name one.")
+    return names
 
 
 def _path_of(method: type[OnlineHasher]) -> str:
@@ -995,7 +1020,7 @@ def bench(
     *,
     n_bits: int | Sequence[int] = 32,
     seeds: int | Sequence[int] = 1,
-    settings: str | Sequence[str] = "default",
+    settings: str | Path | Sequence[str | Path] = "default",
     changes: Mapping[str, Any] | None = None,
     order: str | Sequence[str] | None = None,
     quick: bool = False,
@@ -1014,7 +1039,8 @@ def bench(
     data : a data set, its name, or the path of a file with labels
     n_bits : one code length or several
     seeds : how many seeds, from 0 on; or which ones
-    settings : "default", "published" or "tuned", or several of them
+    settings : "default", "published", "tuned" or a ``.toml`` file, or several of them; of "all"
+        methods, those that the file has no settings of are left out
     changes : parameters to change, each in the methods that have it
     order : in which the stream comes, one of them or several; None for the set's usual one
     quick : a quick look: a stream of at most 2,000 instances and 3 checkpoints
@@ -1030,6 +1056,9 @@ def bench(
     """
     found = data if isinstance(data, DataSet) else load_data(data)
     names = fitting_methods(methods, found, choices.get("database") or "encoded")
+    kinds = [settings] if isinstance(settings, str | Path) else list(settings)
+    if methods == "all":
+        names = _with_settings(names, kinds)
     lengths = [n_bits] if isinstance(n_bits, int) else list(n_bits)
     changes = dict(changes or {})
     has = {name: _settable(find_method(name)) for name in names}
@@ -1054,7 +1083,7 @@ def bench(
         )
         for length in lengths
         for name in names
-        for which in ([settings] if isinstance(settings, str) else settings)
+        for which in kinds
         for each in ([order] if order is None or isinstance(order, str) else order)
         for seed in (range(seeds) if isinstance(seeds, int) else seeds)
     ]

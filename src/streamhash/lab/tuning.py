@@ -17,7 +17,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from streamhash.errors import InputError
+from streamhash.errors import FileError, InputError, MissingDataError
 from streamhash.lab.datasets import DataSet, load_data
 from streamhash.lab.rows import ROWS_FILE, Row, latest, read_rows, row_key, seedless_key
 from streamhash.lab.run import (
@@ -213,9 +213,9 @@ def tuned_settings(data: str, method: str) -> dict[str, Any]:
         known = ", ".join(found) or "no method"
         raise InputError(
             f"there are no tuned settings of {method} for {data}: {known} has some; run streamhash "
-            f"tune {method} --data {data} and pass what it finds with --set."
+            f"tune {method} --data {data} and pass what it finds with --settings FILE."
         )
-    return {name: None if value == "none" else value for name, value in found[method].items()}
+    return found[method]
 
 
 def is_tuned(data: str, method: str) -> bool:
@@ -223,7 +223,46 @@ def is_tuned(data: str, method: str) -> bool:
     return method in _tuned(data)
 
 
+def read_settings(path: str | Path) -> dict[str, dict[str, Any]]:
+    """Read settings by method from a TOML file, as ``tune`` writes it: a table for each method.
+
+    They are changes of the defaults; "none" stands for None, which TOML does not have.
+    """
+    place = Path(path)
+    if not place.is_file():
+        raise MissingDataError(f"settings: there is no file {place}; check the path.")
+    return _settings(place.read_text(encoding="utf-8", errors="replace"), str(place))
+
+
+def file_settings(path: str | Path, method: str) -> dict[str, Any]:
+    """Return the settings of one method in a file; it must have some."""
+    found = read_settings(path)
+    if method not in found:
+        raise InputError(
+            f"settings: {path} has none of {method}, but of {', '.join(found) or 'no method'}; "
+            f'pass another method, or write a table ["{method}"] into it.'
+        )
+    return found[method]
+
+
+def _settings(text: str, place: str) -> dict[str, dict[str, Any]]:
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise FileError(f"settings: {place} is not TOML ({error}); mend it.") from error
+    for name, values in found.items():
+        if not isinstance(values, dict):
+            raise FileError(
+                f"settings: {place} sets {name} for no method; put it into a table of a method, "
+                "such as [sdoh]."
+            )
+    return {
+        method: {name: None if value == "none" else value for name, value in values.items()}
+        for method, values in found.items()
+    }
+
+
 @cache
 def _tuned(data: str) -> dict[str, dict[str, Any]]:
     place = files("streamhash.lab").joinpath("experiments", "tuned", f"{data}.toml")
-    return tomllib.loads(place.read_text(encoding="utf-8")) if place.is_file() else {}
+    return _settings(place.read_text(encoding="utf-8"), place.name) if place.is_file() else {}

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamhash.errors import FileError, InputError, MissingDataError
-from streamhash.files import Columns, open_table, read_table
+from streamhash.files import Columns, open_table, read_table, read_whole
 from streamhash.lab.datasets.cache import load_stored, store
 from streamhash.lab.datasets.cards import CARDS, Card, cache_folder, find_files, missing
 from streamhash.lab.datasets.download import download_unknown
@@ -211,8 +211,11 @@ def _read(path: Path, card: Card) -> Loaded:
             f"load_data: {path} is not the {card.name} file, its checksum is {found} instead of "
             f"{card.checksum}; copy it again, or load your own file by its path."
         )
-    X, y = read_table(path, column=card.label_column)
-    assert y is not None  # the checksum says that it is there
+    columns, parts = Columns(label=card.label_column), ("vector", "label")
+    read = read_whole(path, columns=columns, parts=parts, place="load_data", log_columns=False)
+    X, y = read.vectors, read.labels
+    assert X is not None  # the checksum says that they are there
+    assert y is not None
     return X, y if y.ndim == 2 else y.astype(np.int64), card
 
 
@@ -236,7 +239,7 @@ def _convert(path: Path, card: Card) -> Loaded:
             "streamhash: converting %s for quick use, into %s (only the first time)",
             *(path.name, cache_folder() / card.name),
         )
-        with open_table(path, place="load_data") as table:
+        with open_table(path, place="load_data", log_columns=False) as table:
             pieces = table.pieces(CHUNK_ROWS)
             first = next(pieces)
             _refuse_other(path, table, first, card)
@@ -250,7 +253,7 @@ def _convert(path: Path, card: Card) -> Loaded:
 
 def _check_layout(path: Path, card: Card) -> None:
     """Refuse a file that does not hold features and labels as those of a set do."""
-    with open_table(path, format="mat", place="fetch") as table:
+    with open_table(path, format="mat", place="fetch", log_columns=False) as table:
         _refuse_other(path, table, next(table.pieces(CHUNK_ROWS)), card)
 
 
