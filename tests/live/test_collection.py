@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from streamhash import LSH, SDOH, FileError, InputError, InUseError, NotStartedError
+from streamhash import LSH, SDOH, FileError, InputError, InUseError, NotStartedError, ReadOnlyError
 from streamhash.live import Collection, journal
 from streamhash.live.learner import Monitor
 
@@ -588,3 +588,20 @@ def test_fragments_of_wide_vectors_have_few_rows(tmp_path, monkeypatch):
     with Collection.create(tmp_path / "items", hasher(), refresh="manual") as c:
         c.add(range(5000), np.zeros((5000, 64)))
         assert [each.count_rows() for each in c._journal.fragments()] == [1500, 1500, 1500, 500]
+
+
+def test_a_dropped_collection_is_gone_and_its_place_is_free(tmp_path):
+    path = tmp_path / "items"
+    with Collection.create(path, LSH(8, random_state=0)) as items:
+        items.add([1, 2], np.eye(2))
+        with Collection.open(path, read_only=True) as reader:
+            with pytest.raises(ReadOnlyError, match="this collection is open to read only"):
+                reader.drop()
+            assert len(reader) == 2
+        assert Collection.is_at(path)
+        items.drop()
+        with pytest.raises(ReadOnlyError):
+            items.add([3], np.eye(1, 2))
+    assert [*tmp_path.iterdir()] == []
+    assert not Collection.is_at(path)
+    Collection.create(path, LSH(8, random_state=0)).close()

@@ -13,8 +13,8 @@ from starlette.exceptions import HTTPException
 from streamhash import HCOH, SDOH, FileError, InUseError, UnreachableError
 from streamhash.live import Collection
 from streamhash.service import create_app
-from streamhash.service.app import _Threads
 from streamhash.service.frames import TYPE, pack_frame, read_array, unpack_frame
+from streamhash.service.workers import Workers
 
 X, Y = load_digits(return_X_y=True)
 QUERIES = X[600:620]
@@ -373,7 +373,7 @@ def test_what_cannot_be_written_to_says_so(call):
 
 def test_work_beyond_what_may_wait_is_refused_and_then_it_goes_on():
     async def work():
-        threads, go_on = _Threads("write", 1, 1), threading.Event()
+        threads, go_on = Workers("write", 1, 1), threading.Event()
         # One is worked on, one more may wait, the next is too many.
         tasks = [asyncio.create_task(threads.run(go_on.wait)) for _ in range(3)]
         with pytest.raises(HTTPException, match="503: too many write requests"):
@@ -409,7 +409,7 @@ def test_faults_have_a_status_and_are_told_to_the_log_alone(
 
 
 def test_an_empty_collection_says_that_it_is_not_ready(make_digits, ask_app, monkeypatch):
-    monkeypatch.setattr("streamhash.service.app.REPORT_SECONDS", 3600)
+    monkeypatch.setattr("streamhash.service.served.REPORT_SECONDS", 3600)
     with Collection.open(make_digits(0)) as items:
         call = calling(ask_app(create_app(items)))
         assert call("/health")[0] == 200

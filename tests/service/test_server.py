@@ -90,8 +90,8 @@ def test_many_at_a_time_get_the_answers_they_would_get_alone(url, library):
         assert [*pool.map(one, range(200))] == [wanted[n % 20].tolist() for n in range(200)]
     lines = call(url, "/metrics")[2].decode().splitlines()
     counts = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
-    assert float(counts["streamhash_search_queries_total"]) >= 200
-    assert float(counts["streamhash_search_batches_total"]) >= 1
+    assert float(counts['streamhash_search_queries_total{collection="digits"}']) >= 200
+    assert float(counts['streamhash_search_batches_total{collection="digits"}']) >= 1
     assert float(counts['streamhash_requests_total{route="/api/search",status="200"}']) >= 200
 
 

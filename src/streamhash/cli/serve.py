@@ -1,4 +1,4 @@
-"""``streamhash serve``: a collection behind HTTP, with a page."""
+"""``streamhash serve``: collections behind HTTP, with a page."""
 
 import os
 from dataclasses import fields
@@ -18,7 +18,10 @@ Port = Annotated[
 
 
 def run(
-    path: Annotated[str, typer.Argument(metavar="PATH", help="The collection.")],
+    path: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH...", help="Collections, or a folder of collections."),
+    ],
     host: Annotated[
         str,
         typer.Option(
@@ -58,7 +61,10 @@ def run(
         ),
     ] = None,
 ) -> None:
-    """Serve a collection over HTTP, with a page for people.
+    """Serve collections over HTTP, with a page for people.
+
+    Each goes by the name of its folder. Where a folder of collections is served, others can be
+    created in it, and dropped, over HTTP.
 
     It listens on this machine alone; for any other ADDRESS a token must be set. Ctrl-C or SIGTERM
     ends it: running requests are answered, and all that was acknowledged is stored.
@@ -66,7 +72,7 @@ def run(
     from streamhash.service import Limits, Tokens, serve
 
     serve(
-        path,
+        *path,
         host=host,
         port=port,
         read_only=read_only,

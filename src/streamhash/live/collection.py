@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import threading
 import time
 import weakref
@@ -373,6 +374,11 @@ class Collection:
         journal.open(read_only=read_only)
         return cls(journal, background=background, backend_options=backend_options, mmap=mmap)
 
+    @staticmethod
+    def is_at(path: str | PathLike[str]) -> bool:
+        """Tell whether a folder of this machine holds a collection, be it damaged."""
+        return Journal.is_at(Path(path))
+
     def close(self) -> None:
         """Wait for a running refresh, and let others write."""
         try:
@@ -383,6 +389,25 @@ class Collection:
                 if self._view.now.backend is not None:
                     self._view.now.backend.close()
             self._refresher.stop()
+
+    def drop(self) -> None:
+        """Close the collection, and delete all that it has stored, also on its server."""
+        journal = self._journal
+        folder, backend = journal.folder, self._view.now.backend
+        if folder is None:
+            raise InputError(
+                f"Collection.drop: {journal.address} is no folder of this machine; delete it with "
+                "the tools of its store."
+            )
+        self.wait()
+        with journal.changing("drop", may_log=True):  # or refused, as any change
+            if backend is not None:
+                backend.drop()
+        self.close()
+        # Renamed first: what is deleted half-way is no collection any more.
+        gone = folder.with_name(f".{folder.name}.dropped-{time.time_ns()}")
+        folder.rename(gone)
+        shutil.rmtree(gone)
 
     def __enter__(self) -> Self:
         return self
@@ -1047,6 +1072,11 @@ class Collection:
     def __contains__(self, item: object) -> bool:
         self._follow()
         return item in self._view
+
+    @property
+    def address(self) -> str:
+        """Where it is stored: a folder, or an address that Lance knows."""
+        return self._journal.address
 
     @property
     def read_only(self) -> bool:

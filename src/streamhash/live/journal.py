@@ -251,6 +251,11 @@ class Journal:
             self.release()
             raise
 
+    @staticmethod
+    def is_at(folder: Path) -> bool:
+        """Tell whether a folder has datasets of a collection, whatever became of them."""
+        return any((folder / f"{name}.lance").is_dir() for name in NAMES)
+
     def _check(self) -> None:
         """Refuse what is no collection, or has lost something of it."""
         store = self.store

@@ -164,6 +164,11 @@ class SearchBatcher:
         else:
             _answer(batch, work.result())
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a search runs or waits."""
+        return bool(self._waiting or self._running)
+
     def close(self) -> None:
         """Wait for the batches that run."""
         self._pool.shutdown()
@@ -177,6 +182,11 @@ class AddBatcher:
         self._waiting: deque[tuple[Addition, asyncio.Future[int]]] = deque()
         self._is_running = False
         self.n_batches = self.n_requests = 0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether items are being stored, or wait for it."""
+        return self._is_running
 
     async def add(self, addition: Addition, run: Run) -> int:
         """Add items in a thread that ``run`` gives; return how many were stored."""

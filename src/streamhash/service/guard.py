@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import Headers
@@ -21,16 +21,21 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streamhash.errors import InputError, StreamhashError
-from streamhash.service.metrics import Metrics
+
+if TYPE_CHECKING:
+    from streamhash.service.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SHORTEST_TOKEN = 16  # characters
-READING_POSTS = ("/api/search", "/api/encode", "/api/predict", "/api/compare", "/api/items/get")
+READING_POSTS = ("search", "encode", "predict", "compare", "items/get")
+# Their addresses, of the only collection or of one by its name.
+READING = re.compile(rf"/api/(collections/[^/]+/)?({'|'.join(READING_POSTS)})")
 WITHOUT_TOKEN = ("/", "/health", "/ready", "/openapi.json", "/favicon.ico")
 WHEN_OVERLOADED = ("/health", "/metrics")  # answered even then
 PIECE = 2**16  # bytes of an answer that are sent at once
+NAMED = re.compile(r"\w+")
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:/?#@\s]+)(:[0-9]*)?", re.IGNORECASE)
 
 ANSWER_HEADERS = [
@@ -150,7 +155,7 @@ class Tokens:
         reads = _same(token, self.read)
         if not (reads or writes):
             raise HTTPException(401, "a token is needed: send Authorization: Bearer TOKEN.")
-        if method not in ("GET", "HEAD") and path not in READING_POSTS and not writes:
+        if not (writes or method in ("GET", "HEAD") or READING.fullmatch(path)):
             raise HTTPException(403, "this token only reads; writing needs the write token.")
 
 
@@ -192,7 +197,7 @@ def _explain(errors: Any) -> str:
     first = errors[0]
     # Beside names and places in lists, pydantic names types that were tried.
     place = () if first["type"] == "json_invalid" else first["loc"][1:]
-    parts = [str(part) for part in place if str(part).isalnum()]
+    parts = [str(part) for part in place if NAMED.fullmatch(str(part))]
     reason = first.get("ctx", {}).get("error", first["msg"])
     more = f" ({len(errors) - 1} more)" if len(errors) > 1 else ""
     return f"{'.'.join(parts) or first['loc'][0]}: {str(reason).rstrip('.')}{more}."[:500]
@@ -237,7 +242,7 @@ class Guard:
     """Middleware: host, token and size of a request; headers and measures of an answer."""
 
     def __init__(
-        self, app: ASGIApp, tokens: Tokens, hosts: list[str], limits: Limits, metrics: Metrics
+        self, app: ASGIApp, tokens: Tokens, hosts: list[str], limits: Limits, metrics: "Metrics"
     ) -> None:
         self._app, self._tokens, self._limits, self._metrics = app, tokens, limits, metrics
         self._bodies, self._answers, self._running = _Bodies(limits), _Answers(limits), 0

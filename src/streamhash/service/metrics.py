@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: requests, searches, and how the collection does."""
+"""Metrics for Prometheus: requests, searches, and how each collection does."""
 
 from collections.abc import Iterator
 
@@ -7,8 +7,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
-from streamhash.live import Collection
-from streamhash.service.batching import SearchBatcher
+from streamhash.service.collections import Collections
+from streamhash.service.served import Served
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -16,10 +16,10 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 class Metrics:
     """The measures of one service; routes are the service's own, so there are few of them."""
 
-    def __init__(self, collection: Collection, searches: SearchBatcher) -> None:
+    def __init__(self, collections: Collections) -> None:
         self._registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
-        registry.register(_CollectionMetrics(collection, searches))
+        registry.register(_CollectionMetrics(collections))
         self.requests = Counter(
             "streamhash_requests",
             "Requests by route and status.",
@@ -42,27 +42,51 @@ class Metrics:
         return generate_latest(self._registry)
 
 
-class _CollectionMetrics(Collector):
-    """Reads what is cheap to read, when it is asked for."""
+COUNTERS = {
+    "search_batches": "Batches searched.",
+    "search_queries": "Queries searched in them.",
+    "refreshes": "Models that have come to serve.",
+    "drifts": "Alarms of drift.",
+}
+GAUGES = {
+    "items": "Items stored.",
+    "serving_model": "Number of the model that serves.",
+    "writable": "Whether writes are taken.",
+    "prequential_precision": "Share of right neighbours of recent labelled items, before they "
+    "were learned.",
+}
 
-    def __init__(self, collection: Collection, searches: SearchBatcher) -> None:
-        self._collection, self._searches = collection, searches
+
+class _CollectionMetrics(Collector):
+    """Reads what is cheap to read of each collection, when it is asked for."""
+
+    def __init__(self, collections: Collections) -> None:
+        self._collections = collections
 
     def collect(self) -> Iterator[Metric]:
         """Yield the measures of now."""
-        collection, history = self._collection, self._collection.history()
-        for name, text, n in (
-            ("search_batches", "Batches searched.", self._searches.n_batches),
-            ("search_queries", "Queries searched in them.", self._searches.n_queries),
-            ("refreshes", "Models that have come to serve.", len(history.refreshes)),
-            ("drifts", "Alarms of drift.", len(history.drifts)),
-        ):
-            yield CounterMetricFamily(f"streamhash_{name}", text, n)
-        recent = "Share of right neighbours of recent labelled items, before they were learned."
-        for name, text, value in (
-            ("items", "Items stored.", len(collection)),
-            ("serving_model", "Number of the model that serves.", collection.model_number),
-            ("writable", "Whether writes are taken.", int(not collection.read_only)),
-            *(("prequential_precision", recent, at["precision"]) for at in history.series[-1:]),
-        ):
-            yield GaugeMetricFamily(f"streamhash_{name}", text, value)
+        by_name = {name: _measure(here) for name, here in self._collections.served.items()}
+        families = [(CounterMetricFamily, COUNTERS), (GaugeMetricFamily, GAUGES)]
+        for family, texts in families:
+            for name, text in texts.items():
+                metric = family(f"streamhash_{name}", text, labels=["collection"])
+                for collection, measures in by_name.items():
+                    if name in measures:
+                        metric.add_metric([collection], measures[name])
+                yield metric
+
+
+def _measure(here: Served) -> dict[str, float]:
+    collection, history = here.collection, here.collection.history()
+    measures: dict[str, float] = {
+        "search_batches": here.searches.n_batches,
+        "search_queries": here.searches.n_queries,
+        "refreshes": len(history.refreshes),
+        "drifts": len(history.drifts),
+        "items": len(collection),
+        "serving_model": collection.model_number,
+        "writable": int(not collection.read_only),
+    }
+    if history.series:
+        measures["prequential_precision"] = history.series[-1]["precision"]
+    return measures

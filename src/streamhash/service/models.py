@@ -118,6 +118,26 @@ class AddBody(VectorBody):
     )
 
 
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", examples=["shop"])]
+
+
+class CreateBody(_Body):
+    """A collection that is to be made: the options are those of ``Collection.create``."""
+
+    name: Name = Field(description="Letters, digits, dots, dashes and underscores.")
+    method: Text = Field("sdoh", description="A name that `streamhash methods` lists.")
+    n_bits: Annotated[int, Field(ge=1, le=65_536)] | None = Field(
+        None, description="Length of the codes; null: as the method has it by itself."
+    )
+    parameters: dict[str, Any] = Field({}, description="Others of the method.")
+    random_state: Annotated[int, Field(ge=0, lt=2**32)] | None = None
+    labels: Literal["one", "several"] | None = Field(None, description="Labels of an item.")
+    vectors: Literal["float32", "float16"] = Field("float32", description="How they are stored.")
+    refresh: Text | Number = Field("gain", description="gain, gain=BITS, manual, or items.")
+    forget_deleted: bool = True
+    durability: Literal["synced", "process"] = "synced"
+
+
 class LabelBody(_Body):
     """Labels of items that are there."""
 
@@ -199,6 +219,32 @@ class ErrorBody(BaseModel):
     """Every error."""
 
     error: ErrorFacts
+
+
+class CollectionFacts(BaseModel):
+    """A collection: how large it is, what serves, and how good it is."""
+
+    name: str
+    items: int
+    features: int | None = Field(description="Numbers of a vector; null before the first.")
+    method: str
+    bits: int
+    model: int = Field(description="The number of the one that serves; 0: none yet.")
+    precision: float | None = Field(description="Recent labelled items' share of right neighbours.")
+    writable: bool
+
+
+class CollectionList(BaseModel):
+    """The collections of the service."""
+
+    collections: list[CollectionFacts]
+    can_create: bool = Field(description="Whether some can be created and dropped.")
+
+
+class Dropped(BaseModel):
+    """The collection that is gone."""
+
+    dropped: str
 
 
 class ShortItem(BaseModel):

@@ -2,12 +2,14 @@
 
 import ctypes
 import gc
+import logging
 import signal
 import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
-from os import PathLike
+from contextlib import ExitStack, contextmanager
+from os import PathLike, fspath
+from pathlib import Path, PurePath
 
 import uvicorn
 
@@ -17,6 +19,8 @@ from streamhash.service.app import create_app
 from streamhash.service.guard import LOOPBACK, Limits, Tokens
 from streamhash.service.protocol import bounded_protocol
 
+logger = logging.getLogger(__name__)
+
 M_MMAP_THRESHOLD = -3  # of glibc's mallopt
 # That a thread works before one that waits has its turn; Python's own is 0.005. A search in the
 # loop lets go of the interpreter some 15 times, and may wait for a turn of others each time.
@@ -25,7 +29,7 @@ TURN_SECONDS = 0.0002
 
 def serve(
     collection: Collection | str | PathLike[str],
-    *,
+    *more: Collection | str | PathLike[str],
     host: str = "127.0.0.1",
     port: int = 8000,
     read_only: bool = False,
@@ -34,14 +38,15 @@ def serve(
     limits: Limits | None = None,
     started: Callable[[str, int], None] | None = None,
 ) -> None:
-    """Serve a collection over HTTP until SIGTERM or Ctrl-C.
+    """Serve collections over HTTP until SIGTERM or Ctrl-C.
 
     Requests that run then are answered first, and all that was acknowledged is stored.
 
     Parameters
     ----------
-    collection : Collection or path
-        One that is open, or where one is.
+    collection, more : Collection or path
+        Each one that is open, or where one is; or, once, a folder of collections: in that, some may
+        be created and dropped over HTTP. They go by the names of their folders.
     host : str
         Where to listen; any other address than this machine's own needs a token.
     port : int
@@ -62,17 +67,19 @@ def serve(
             f"serve: --host {host} lets other machines in, and no token is set; put one into a "
             "file for --write-token-file (or --read-token-file), or into STREAMHASH_WRITE_TOKEN."
         )
-    opened = (
-        nullcontext(collection)
-        if isinstance(collection, Collection)
-        else Collection.open(collection, read_only=read_only, background=True)
-    )
-    with opened as items, _listen(host, port) as listening:
+    with ExitStack() as opened, _listen(host, port) as listening:
+        collections, folder = _open([collection, *more], read_only, opened)
         name, actual = listening.getsockname()[:2]
         address = f"http://{f'[{name}]' if ':' in name else name}:{actual}/"
         app = create_app(
-            items, tokens=tokens, host=host, allowed_hosts=allowed_hosts, limits=limits
+            collections,
+            folder=None if read_only else folder,
+            tokens=tokens,
+            host=host,
+            allowed_hosts=allowed_hosts,
+            limits=limits,
         )
+        n_items = sum(map(len, collections.values()))
         config = uvicorn.Config(
             app,
             http=bounded_protocol(limits),
@@ -87,7 +94,47 @@ def serve(
         )
         return_freed_memory()
         with _quiet_signals(), _short_turns(), _short_collections():
-            _Server(config, lambda: started and started(address, len(items))).run([listening])
+            _Server(config, lambda: started and started(address, n_items)).run([listening])
+
+
+def _open(
+    given: list[Collection | str | PathLike[str]], read_only: bool, opened: ExitStack
+) -> tuple[dict[str, Collection], Path | None]:
+    """Open collections, until ``opened`` is closed; return them, and the folder of them if any."""
+    collections: dict[str, Collection] = {}
+    folder: Path | None = None
+
+    def put(address: str, collection: Collection) -> None:
+        name = PurePath(address).name
+        if name in collections:
+            raise InputError(
+                f"serve: two collections are called {name!r}, {collections[name].address} and "
+                f"{address}; rename the folder of one."
+            )
+        collections[name] = collection
+
+    def open_one(address: str) -> None:
+        collection = Collection.open(address, read_only=read_only, background=True)
+        put(address, opened.enter_context(collection))
+
+    for each in given:
+        if isinstance(each, Collection):
+            put(each.address, each)
+        elif Collection.is_at(each) or not Path(each).is_dir():
+            open_one(fspath(each))  # or there is an error
+        elif folder is not None:
+            raise InputError(
+                f"serve: {folder} and {fspath(each)} are both folders of collections; one can be "
+                "served, beside single collections."
+            )
+        else:
+            folder = Path(each)
+            for path in sorted(folder.iterdir()):
+                if Collection.is_at(path):
+                    open_one(fspath(path))
+                elif not path.name.startswith("."):
+                    logger.warning("serve: %s is no collection, and is passed over.", path)
+    return collections, folder
 
 
 class _Server(uvicorn.Server):

@@ -401,6 +401,25 @@ def test_what_is_changed_while_the_server_is_stopped_comes_by_itself(tmp_path, s
 
 
 @pytest.mark.usefixtures("restarted")
+def test_a_dropped_collection_leaves_its_server_or_all_is_as_it_was(tmp_path, server):
+    with in_milvus(tmp_path / "c", server, "dropped", timeout=2) as items:
+        items.refresh()
+        server.send(signal.SIGSTOP)
+        try:
+            with pytest.raises(UnreachableError):
+                items.drop()
+        finally:
+            server.send(signal.SIGCONT)
+        assert len(items) == 900
+        assert_exact(items)
+        items.drop()
+    assert not (tmp_path / "c").exists()
+    assert server.connect("dropped").numbers() == []
+    with in_milvus(tmp_path / "c", server, "dropped"):  # the name is free again
+        pass
+
+
+@pytest.mark.usefixtures("restarted")
 def test_a_server_killed_in_the_middle_of_a_refresh(tmp_path, server):
     with in_milvus(tmp_path / "c", server, "cut_off") as items:
         X, y = stream(6000, seed=3, shift=1.0)

@@ -78,5 +78,8 @@ class MemoryBackend(HammingIndex):
     def drop_replaced(self) -> None:
         """Drop what backends of older models have left: their searches hold it."""
 
+    def drop(self) -> None:
+        """Delete what it holds elsewhere: nothing."""
+
     def close(self) -> None:
         """Let go of it."""

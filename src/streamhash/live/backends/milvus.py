@@ -204,6 +204,13 @@ class Server:
         """Drop the table of a model."""
         self.call("drop_collection", self._name(number))
 
+    def drop_all(self) -> None:
+        """Drop the tables of all models, and the plain name."""
+        with suppress(UnreachableError):  # there is none before the first model serves
+            self.call("drop_alias", self.address.name)
+        for number in self.numbers():
+            self.drop(number)
+
 
 class Table:
     """Keys and codes of one model."""
@@ -578,6 +585,10 @@ class MilvusBackend:
         """Change nothing any more: another backend serves."""
         with self._changing:
             self._closed.set()
+
+    def drop(self) -> None:
+        """Delete all tables of the collection: it is gone."""
+        self._server.drop_all()
 
     def close(self) -> None:
         """Do so, and wait for a thread that is changing something."""
