@@ -265,6 +265,9 @@ def test_report_rebuilds_the_page_from_rows(tmp_path):
     result = run("report", tmp_path)
     assert result.stdout == f"The report is in {tmp_path / 'index.html'}: open it in a browser.\n"
     assert run("report", tmp_path, "--markdown").stdout.startswith("digits, 8 bits: 300 queries")
+    latex = run("report", tmp_path, "--latex").stdout
+    assert r"\caption{digits: 300 queries" in latex
+    assert latex in (tmp_path / "tables.tex").read_text()
     empty = tmp_path / "empty"
     empty.mkdir()
     refused(

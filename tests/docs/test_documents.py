@@ -41,11 +41,46 @@ def test_the_commands_of_the_readme_run(empty_folder):
 
 
 @pytest.mark.slow
-def test_the_method_of_the_contributing_page_keeps_the_contract():
-    (example,) = blocks("CONTRIBUTING.md", "python")
+@pytest.mark.parametrize("number", [0, 1], ids=["without labels", "with labels"])
+def test_the_methods_of_the_contributing_page_keep_the_contract(number):
+    examples = blocks("CONTRIBUTING.md", "python")
+    assert len(examples) == 2
     names = {"__name__": "contributing"}
-    exec(example, names)
-    assert names["MeanSigns"].__mro__[1].__name__ == "OnlineHasher"
+    exec(examples[number], names)
+    method = names[["MeanSigns", "Codewords"][number]]
+    assert method.__mro__[1].__name__ == "OnlineHasher"
+    assert method.needs_labels == bool(number)
+
+
+def test_the_supervised_method_of_the_contributing_page_learns():
+    from sklearn.datasets import load_digits
+
+    from streamhash import LSH, mean_average_precision
+
+    names = {"__name__": "contributing"}
+    exec(blocks("CONTRIBUTING.md", "python")[1].replace("check_hasher(", "print("), names)
+    X, y = load_digits(return_X_y=True)
+    found = {}
+    for method in (names["Codewords"], LSH):
+        hasher = method(32, random_state=0).fit(X[:1400], [f"digit {label}" for label in y[:1400]])
+        codes = hasher.transform(X)
+        found[method] = mean_average_precision(codes[1400:], y[1400:], codes[:1400], y[:1400])
+    assert found[names["Codewords"]] > found[LSH] + 0.1
+
+
+def test_the_experiment_of_the_contributing_page_can_be_read(empty_folder, monkeypatch):
+    from streamhash.lab import read_experiment
+
+    (text,) = blocks("CONTRIBUTING.md", "toml")
+    (empty_folder / "mine.toml").write_text(text, encoding="utf-8")
+    (empty_folder / "my_method.py").write_text(
+        "from streamhash import LSH\nclass Codewords(LSH):\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(str(empty_folder))
+    experiment = read_experiment("mine.toml")
+    assert [run.label for run in experiment.runs("mine")] == [
+        *("SDOH", "HCOH", "Codewords", "SDOH, memory=0, features=None"),
+    ]
 
 
 @pytest.mark.slow

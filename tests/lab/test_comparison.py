@@ -324,6 +324,25 @@ def test_latex_has_the_papers_form():
     assert "Published settings; mean $\\pm$ standard deviation; streamhash" in text
 
 
+def test_latex_has_all_other_rows_by_data_set():
+    """0.1.0 had LaTeX for experiments of the paper alone."""
+    rows = [
+        made("lsh", k, seed, 0.3, data="my_own", stream=400) for k in (16, 32) for seed in (0, 1)
+    ]
+    rows += [made("hcoh", 32, 0, 0.5, data="my_own", stream=400), made("lsh", 8, 0, 0.2, data="b")]
+    text = Report.of(rows).latex()
+    assert text.count(r"\begin{table*}") == text.count(r"\end{table*}") == 2
+    assert text.count("{") == text.count("}")
+    assert text.isascii()
+    assert r"\caption{my\_own: " in text
+    assert r"HCOH published & -- & \textbf{.500}" in text
+    assert r"LSH published & .300{\scriptsize$\pm$.000} & \underline{.300}" in text
+    for part in re.findall(r"\\begin\{tabular\}.*?\\end\{tabular\}", text, re.DOTALL):
+        n_columns = re.search(r"\{tabular\}\{([c|]+)\}", part)[1].count("c")
+        cells = [line for line in part.splitlines() if line.endswith(r"\\") and "multi" not in line]
+        assert {1 + line.count("&") for line in cells} == {n_columns}
+
+
 def test_latex_names_the_parts_of_an_ablation_shortly():
     plain = made("sdoh", 32, 0, 0.7, changes={"label_distribution": "plain"})
     text = Report.of([*made_table(), plain]).latex()

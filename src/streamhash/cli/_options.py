@@ -145,11 +145,17 @@ def method_names(text: str) -> list[str]:
 _modules: list[str] = []  # that people have named: what workers import as well
 
 
-def use_modules(names: Sequence[str]) -> None:
-    """Let modules of the working folder be imported, as those that are installed."""
+def find_modules_here() -> None:
+    """Let modules of the working folder be imported, after those that are installed."""
     folder = os.getcwd()  # noqa: PTH109
-    if names and folder not in sys.path:
+    if folder not in sys.path:
         sys.path.append(folder)
+
+
+def use_modules(names: Sequence[str]) -> None:
+    """Take note of modules that people have named; they may lie in the working folder."""
+    if names:
+        find_modules_here()
     _modules.extend(name for name in names if name not in _modules)
 
 

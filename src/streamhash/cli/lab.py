@@ -236,7 +236,9 @@ def bench(
 def reproduce(
     names: Annotated[
         list[str] | None,
-        Argument(metavar="[NAME]...", help="Experiments, such as mnist-table; or all."),
+        Argument(
+            metavar="[NAME]...", help="Experiments, such as mnist-table; all; or your own .toml."
+        ),
     ] = None,
     data: Annotated[
         str | None, Option(metavar="NAME", help="Run on this data set of the experiment.")
@@ -244,9 +246,14 @@ def reproduce(
     method: Annotated[
         str, Option(metavar="NAMES", help="Only these methods, with commas.")
     ] = "all",
+    bits: Annotated[
+        str | None,
+        Option(metavar="K,K", help="Lengths of the codes (default: the experiment's)."),
+    ] = None,
     seeds: Annotated[
         int | None, Option(metavar="N", min=1, help="How many seeds (default: 3).")
     ] = None,
+    first_seed: Annotated[int, Option(metavar="N", min=0, help="The first of the seeds.")] = 0,
     quick: Annotated[
         bool, Option("--quick", help="A quick look, not a result: short stream, 32 bits, 1 seed.")
     ] = False,
@@ -256,11 +263,11 @@ def reproduce(
     jobs: options.Jobs = None,
     scheduler: options.Scheduler = None,
 ) -> None:
-    """Run the paper's experiments, beside its numbers.
+    """Run the paper's experiments, beside its numbers; or your own.
 
-    Without a name, the experiments are listed. Rows are appended to DIR as they come; after Ctrl-C
-    or a crash the same command goes on where it stopped. Experiments share their cells, so that the
-    figures of a data set cost nothing after its table.
+    Without a name, the experiments are listed; your own is a .toml file. Rows are appended to DIR
+    as they come; after Ctrl-C or a crash the same command goes on where it stopped. Experiments
+    share their cells, so that the figures of a data set cost nothing after its table.
     """
     from streamhash import lab
     from streamhash.cluster import cluster_executor
@@ -276,6 +283,7 @@ def reproduce(
         return
     if quick:
         note("A quick look: short streams, one seed. These are not the paper's experiments.")
+    options.find_modules_here()  # of which an own experiment may name methods
     try:
         with (
             _cells(is_long=True) as progress,
@@ -285,7 +293,9 @@ def reproduce(
                 names,
                 data=data,
                 methods=_methods(method),
+                n_bits=None if bits is None else options.split_numbers("--bits", bits),
                 seeds=seeds,
+                first_seed=first_seed,
                 quick=quick,
                 out=out,
                 jobs=jobs,
@@ -296,16 +306,18 @@ def reproduce(
         note(f"What is done is kept in {out}: the same command goes on from there.")
         raise
     for comparison in comparisons:
-        _print_first_metric(comparison)
+        metrics = comparison.experiment.metrics
+        for metric in metrics[:1] if comparison.experiment.paper else metrics:
+            _print_metric(comparison, metric)
     report = lab.Report.of(lab.read_folder(out))
     _write(report, out, f"streamhash report {out.name}", optional=True)
 
 
-def _print_first_metric(comparison: "Comparison") -> None:
-    """Print an experiment's first metric, the paper's values in brackets."""
+def _print_metric(comparison: "Comparison", metric: str) -> None:
+    """Print an experiment's values of a metric, the paper's in brackets."""
     from streamhash.lab.comparison import heading
 
-    metric, lengths = comparison.experiment.metrics[0], comparison.experiment.bits
+    lengths = comparison.experiment.bits
     rows = []
     for entry in comparison.entries():
         cells = [entry.lines[k].text(metric) if k in entry.lines else "–" for k in lengths]
@@ -313,7 +325,9 @@ def _print_first_metric(comparison: "Comparison") -> None:
         beside = [f" ({paper:.3f})" if paper is not None else "" for paper in papers]
         both = [cell + paper for cell, paper in zip(cells, beside, strict=True)]
         rows.append([entry.run.label, entry.run.settings, *both])
-    on = f"{heading(metric)} on {comparison.data} (in brackets: the paper's)"
+    on = f"{heading(metric)} on {comparison.data}"
+    if comparison.experiment.numbers:
+        on += " (in brackets: the paper's)"
     results().print(f"{comparison.experiment.title}: {on}", style=None)
     columns = [f"{bits} bits" for bits in lengths]
     print_table(["method", "settings", *columns], rows, numbers=columns)
@@ -393,6 +407,9 @@ def report(
     markdown: Annotated[
         bool, Option("--markdown", help="Print the tables in Markdown, and write nothing.")
     ] = False,
+    latex: Annotated[
+        bool, Option("--latex", help="Print the tables in LaTeX, and write nothing.")
+    ] = False,
 ) -> None:
     """Make tables, figures and a page from the rows of bench.
 
@@ -402,8 +419,8 @@ def report(
     from streamhash import lab
 
     made = lab.Report.of(lab.read_folder(folder))
-    if markdown and made.has_lines:
-        typer.echo(made.markdown(), nl=False)
+    if (markdown or latex) and made.has_lines:
+        typer.echo(made.markdown() if markdown else made.latex(), nl=False)
     else:
         _write(made, folder, f"streamhash report {folder.name}", account=True)
 

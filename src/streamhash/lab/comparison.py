@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Unpack
 
+from streamhash.errors import InputError
 from streamhash.lab.datasets import available, load_data
 from streamhash.lab.experiment import Experiment, Protocol, Run, experiment_names, read_experiment
 from streamhash.lab.rows import (
@@ -30,11 +31,13 @@ log = logging.getLogger("streamhash.lab")
 
 
 def reproduce(
-    names: str | Sequence[str] = "all",
+    names: str | Path | Sequence[str | Path] = "all",
     *,
     data: str | None = None,
     methods: Method | Sequence[Method] = "all",
+    n_bits: int | Sequence[int] | None = None,
     seeds: int | None = None,
+    first_seed: int = 0,
     quick: bool = False,
     out: str | Path = "streamhash-results",
     **running: Unpack[Running],
@@ -48,26 +51,32 @@ def reproduce(
     Parameters
     ----------
     names : experiments, of :func:`~streamhash.lab.experiment_names`; "all" for those whose data
-        are here
+        are here; or ``.toml`` files with experiments of your own
     data : the data set to run on; None for the paper's, or what stands in for it
     methods : only these
+    n_bits : other code lengths than the experiment's
     seeds : how many; None for as many as the experiment has, 3
+    first_seed : the first of them
     quick : a quick look, not a result: a short stream, one code length, one seed
     out : folder of the rows
     running : jobs, executor and progress, as :func:`~streamhash.lab.run_cells` takes them
     """
-    wanted = [names] if isinstance(names, str) else list(dict.fromkeys(names))
+    wanted = [names] if isinstance(names, str | Path) else list(dict.fromkeys(names))
     everything = "all" in wanted
     experiments = [read_experiment(name) for name in (experiment_names() if everything else wanted)]
     if quick:
         experiments = [experiment.quick() for experiment in experiments]
+    if n_bits is not None:
+        lengths = [n_bits] if isinstance(n_bits, int) else list(n_bits)
+        experiments = [experiment.at(lengths) for experiment in experiments]
     by_data = _by_data(experiments, data, skip_missing=everything)
     chosen = None if methods == "all" else find_methods(methods)
     for name, members in by_data.items():
-        found = load_data(name, rows=members[0].protocol(name).rows)
+        found = members[0].protocol(name).load()
+        by_data[name] = members = [experiment.on(found) for experiment in members]
         plans: dict[str, Plan] = {}
         for experiment in members:
-            for plan in experiment.plans(found, seeds, chosen):
+            for plan in experiment.plans(found, seeds, chosen, first_seed=first_seed):
                 plans.setdefault(row_key(plan.identity()), plan)  # shared cells run once
         path = Path(out) / name / ROWS_FILE
         run_cells(list(plans.values()), rows_file=path, skip_failures=True, **running)
@@ -94,7 +103,18 @@ def _by_data(
         if note := experiment.protocol(name).note:
             log.warning("%s on %s: %s.", experiment.name, name, note)
         found.setdefault(name, []).append(experiment)
+        _refuse_two_files(name, [each.protocol(name) for each in found[name]])
     return found
+
+
+def _refuse_two_files(name: str, protocols: Sequence[Protocol]) -> None:
+    """Refuse experiments on two files of one name: their rows would lie together."""
+    files = dict.fromkeys(protocol.file for protocol in protocols)
+    if len(files) > 1:
+        raise InputError(
+            f"reproduce: {' and '.join(str(file) for file in files)} are both called {name}; "
+            "rename one, or run one after the other, into two folders."
+        )
 
 
 @dataclass(frozen=True)

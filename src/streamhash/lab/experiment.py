@@ -3,7 +3,8 @@
 A file names the paper's data and what stands in for them where they are not at hand, the protocol
 on each, the methods with their settings, and the published numbers. A figure that is drawn from the
 cells of a table names that table (``cells``) and holds only what is its own. So several experiments
-share rows, and none of them is run twice.
+share rows, and none of them is run twice. One's own experiments are such files, too, with less in
+them (``own.py``).
 """
 
 import math
@@ -12,19 +13,24 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from streamhash.errors import InputError
+from streamhash.files import Columns
 from streamhash.hashers import METHODS
-from streamhash.lab.datasets import DataSet
+from streamhash.lab.datasets import DataSet, load_data
 from streamhash.lab.rows import LATER, Line, method_name
-from streamhash.lab.run import Plan, plan_cell
+from streamhash.lab.run import Plan, plan_cell, usual_order
 
 QUICK = {"stream": 4000, "checkpoints": 3, "rows": 100_000}
 QUICK_BITS = (32,)
-PROTOCOL_FACTS = ("stream", "queries_per_class", "split", "checkpoints", "curve_metric")
-# The papers' streams and database.
-STREAM_FACTS = {name: LATER[name] for name in ("order", "label_noise", "database_codes")}
+PROTOCOL_FACTS = (
+    *("stream", "queries_per_class", "split", "checkpoints", "curve_metric"),
+    *("order", "label_noise"),
+)
+
+Values = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -63,15 +69,39 @@ class Protocol:
     """How an experiment is run on one data set."""
 
     data: str
-    stream: int
-    queries_per_class: int
     settings: tuple[str, ...]
+    stream: int | None = None  # None: as the size of the data says
+    queries_per_class: int | None = None
     checkpoints: int = 10
     curve_metric: str = "map"
     split: str = "all"
+    order: str | None = None
+    label_noise: float = 0.0
+    database: str = "encoded"
     note: str = ""
     rows: int | None = None  # of a set that is made up: all if None
     only_if_asked: bool = False  # too large, or too unlike the paper's, to stand in by itself
+    file: str | None = None  # of one's own data
+    labels: str | None = None
+    label_column: str | None = None
+    columns: Columns = Columns()  # noqa: RUF009  it cannot change
+
+    def load(self) -> DataSet:
+        """Load the data."""
+        return load_data(
+            self.file or self.data,
+            labels=self.labels,
+            column=self.label_column,
+            rows=self.rows,
+            columns=self.columns,
+        )
+
+    @property
+    def facts(self) -> Values:
+        """What rows of it have in common; what is not decided yet is left out."""
+        named = {name: getattr(self, name) for name in PROTOCOL_FACTS}
+        known = {name: value for name, value in named.items() if value is not None}
+        return {"data": self.data, **known, "database_codes": self.database}
 
 
 @dataclass(frozen=True)
@@ -100,8 +130,10 @@ class Experiment:
 
     def choose_data(self, here: Container[str]) -> str | None:
         """Return the data set to run on among those that are here: the paper's if it is one."""
-        fitting = (on.data for on in self.protocols if not on.only_if_asked and on.data in here)
-        return next(fitting, None)
+        for on in self.protocols:
+            if on.file is not None or (on.data in here and not on.only_if_asked):
+                return on.data
+        return None
 
     def protocol(self, data: str) -> Protocol:
         """Return how to run on a data set."""
@@ -114,7 +146,7 @@ class Experiment:
     def runs(self, data: str) -> list[Run]:
         """Return the lines of the experiment on a data set, those of the paper first."""
         protocol = self.protocol(data)
-        own = [Run(**given) for given in self.extra_runs if given["method"] in METHODS]
+        own = [Run(**given) for given in self.extra_runs if _is_here(given["method"])]
         replaced = {(run.method, run.settings) for run in own if run.is_papers}
         given = {(run.method, run.settings) for run in own if not run.changes}
         found = []
@@ -128,17 +160,45 @@ class Experiment:
             found += [run for run in own if run.settings == "default"]
         return [run if run.bits else replace(run, bits=self.bits) for run in found]
 
+    def at(self, bits: Sequence[int]) -> "Experiment":
+        """Return the same at other code lengths."""
+        runs = []
+        for run in self.extra_runs:
+            own = tuple(bits) if run["bits"] == self.bits else run["bits"]
+            if fitting := tuple(n_bits for n_bits in own if n_bits in bits):
+                runs.append({**run, "bits": fitting})
+        return replace(self, bits=tuple(bits), extra_runs=tuple(runs))
+
+    def on(self, data: DataSet) -> "Experiment":
+        """Return the same with all decided that the size of the data decides."""
+        protocol = self.protocol(data.name)
+        order = protocol.order or usual_order(data)
+        stream = protocol.stream
+        if stream is None:
+            how = {name: getattr(protocol, name) for name in ("queries_per_class", "split")}
+            stream = plan_cell("lsh", data, self.bits[0], **how).stream
+            stream = min(stream, QUICK["stream"]) if self.is_quick else stream
+        decided = replace(protocol, order=order, stream=stream)
+        protocols = (decided if each is protocol else each for each in self.protocols)
+        return replace(self, protocols=tuple(protocols))
+
     def plans(
-        self, data: DataSet, seeds: int | None = None, methods: Sequence[str] | None = None
+        self,
+        data: DataSet,
+        seeds: int | None = None,
+        methods: Sequence[str] | None = None,
+        *,
+        first_seed: int = 0,
     ) -> list[Plan]:
         """Plan all cells on a data set, seed by seed, so that a stopped run has whole tables."""
         protocol = self.protocol(data.name)
-        how = {name: getattr(protocol, name) for name in PROTOCOL_FACTS}
+        how = {name: getattr(protocol, name) for name in (*PROTOCOL_FACTS, "database")}
+        n_seeds = self.seeds if seeds is None else seeds
         planned = [
             plan_cell(
                 run.method, data, n_bits, seed, settings=run.settings, changes=run.changes, **how
             )
-            for seed in range(self.seeds if seeds is None else seeds)
+            for seed in range(first_seed, first_seed + n_seeds)
             for n_bits in self.bits
             for run in self.runs(data.name)
             if n_bits in run.bits and (methods is None or run.method in methods)
@@ -147,9 +207,7 @@ class Experiment:
 
     def found(self, lines: Iterable[Line], data: str) -> list[tuple[Run, dict[int, Line]]]:
         """Find the lines of each run by code length, among all that were summarised from rows."""
-        protocol = self.protocol(data)
-        how = {"data": data, **{name: getattr(protocol, name) for name in PROTOCOL_FACTS}}
-        how |= STREAM_FACTS
+        how = self.protocol(data).facts
         fitting = [line for line in lines if how.items() <= (LATER | line.rows[0]).items()]
         table = []
         for run in self.runs(data):
@@ -178,9 +236,9 @@ class Experiment:
         protocols = tuple(
             replace(
                 protocol,
-                stream=min(QUICK["stream"], protocol.stream),
+                stream=protocol.stream and min(QUICK["stream"], protocol.stream),
                 checkpoints=min(QUICK["checkpoints"], protocol.checkpoints),
-                rows=QUICK["rows"] if protocol.only_if_asked else None,
+                rows=QUICK["rows"] if protocol.only_if_asked else protocol.rows,
             )
             for protocol in self.protocols
         )
@@ -205,21 +263,36 @@ def experiment_names() -> list[str]:
     return sorted(names, key=lambda name: (name.split("-")[0], kinds.index(name.split("-")[-1])))
 
 
+def _is_here(method: str) -> bool:
+    """Whether a method is one of ours, or of somebody else, by its import path."""
+    return method in METHODS or ":" in method
+
+
+def read_experiment(name: str | Path) -> Experiment:
+    """Read an experiment by its name, or one's own, a ``.toml`` file."""
+    if str(name).endswith(".toml"):
+        from streamhash.lab.own import read_own_experiment
+
+        return read_own_experiment(name)
+    return _read(str(name))
+
+
 @cache
-def read_experiment(name: str) -> Experiment:
-    """Read an experiment by its name."""
+def _read(name: str) -> Experiment:
     place = _folder().joinpath(f"{name}.toml")
     if name not in experiment_names():
         known = ", ".join(experiment_names())
-        raise InputError(f"there is no experiment {name!r}; choose from {known}.")
+        raise InputError(
+            f"there is no experiment {name!r}; choose from {known}, or pass a .toml file of yours."
+        )
     given = tomllib.loads(place.read_text(encoding="utf-8"))
-    base = read_experiment(given["cells"]) if "cells" in given else None
+    base = _read(given["cells"]) if "cells" in given else None
     bits = tuple(given["bits"]) if base is None else base.bits
     own = {
         **{part: given[part] for part in ("title", "kind", "where")},
         "name": name,
         "metrics": tuple(given["metrics"]),
-        "numbers": _numbers(given, bits),
+        "numbers": read_numbers(given.get("numbers", ()), bits),
         "claims": tuple(given.get("claims", ())),
     }
     if base is not None:  # the same cells as those of another
@@ -231,26 +304,27 @@ def read_experiment(name: str) -> Experiment:
         bits=bits,
         methods=tuple(given["methods"]),
         protocols=tuple(
-            Protocol(**{**shared, **on, "settings": tuple(on["settings"])}) for on in given["on"]
+            Protocol(**{"order": "shuffled", **shared, **on, "settings": tuple(on["settings"])})
+            for on in given["on"]
         ),
         extra_runs=tuple(
-            {**run, "bits": tuple(run.get("bits", bits)), "changes": _changes(run)}
+            {**run, "bits": tuple(run.get("bits", bits)), "changes": read_changes(run)}
             for run in given.get("run", ())
         ),
         seeds=given.get("seeds", 3),
     )
 
 
-def _changes(run: Mapping[str, Any]) -> dict[str, Any]:
+def read_changes(run: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a run changes; TOML has no null, and "none" stands for it."""
     changes = run.get("changes", {})
     return {name: None if value == "none" else value for name, value in changes.items()}
 
 
-def _numbers(given: Mapping[str, Any], bits: Sequence[int]) -> tuple[Numbers, ...]:
+def read_numbers(given: Iterable[Mapping[str, Any]], bits: Sequence[int]) -> tuple[Numbers, ...]:
     """Read published numbers: a list of values at the code lengths, NaN where there is none."""
     found = []
-    for line in given.get("numbers", ()):
+    for line in given:
         lists = {name: line[name] for name in line if name not in ("method", "source")}
         values = {
             metric: {n_bits: v for n_bits, v in zip(bits, row, strict=True) if not math.isnan(v)}

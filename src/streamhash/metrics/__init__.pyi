@@ -10,5 +10,12 @@ from .retrieval import (
     precision_at_ranks as precision_at_ranks,
     precision_within_radius as precision_within_radius,
 )
+from .scorers import (
+    RetrievalScorer as RetrievalScorer,
+    map_by_class_scorer as map_by_class_scorer,
+    map_scorer as map_scorer,
+    precision_scorer as precision_scorer,
+    radius_scorer as radius_scorer,
+)
 
 __all__: list[str]

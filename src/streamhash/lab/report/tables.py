@@ -1,6 +1,7 @@
 """The five metrics as a table: its cells, and the table for the terminal."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from streamhash.lab.rows import METRICS, Line, by_group
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Group
 
 SECONDS = "learn, CPU s"
+MOST_COLUMNS = 10  # of values, that fit on a page
 HEADINGS = ["method", *(heading for heading, _ in METRICS.values()), SECONDS]
 
 
@@ -42,6 +44,54 @@ def group_sizes(lines: Sequence[Line]) -> str:
     stream = " to ".join(f"{n:,}" for n in sorted({min(streams), max(streams)}))
     sizes = f"{row['queries']:,} queries, {row['database']:,} items, stream of {stream}"
     return sizes if seeds == 1 else f"{sizes}, mean ± std of {seeds} seeds"
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """Lines of one data set as papers print them: a row a method, a column a metric and length."""
+
+    name: str  # for labels
+    lines: tuple[Line, ...]
+    metrics: tuple[str, ...]
+    lengths: tuple[int, ...]
+
+    @property
+    def columns(self) -> list[tuple[str, int]]:
+        """Code lengths for each metric."""
+        return [(metric, bits) for metric in self.metrics for bits in self.lengths]
+
+    @property
+    def rows(self) -> dict[str, dict[int, Line]]:
+        """The lines of each label by code length, in the order in which the labels came."""
+        found: dict[str, dict[int, Line]] = {}
+        for line in self.lines:
+            found.setdefault(line.label, {})[line.n_bits] = line
+        return found
+
+    def place(self, line: Line, metric: str) -> int:
+        """Return 1 for the best at its code length, 2 for the second, by the digits shown."""
+        means = [each.mean(metric) for each in self.lines if each.n_bits == line.n_bits]
+        values = sorted({round(mean, 3) for mean in means if mean is not None}, reverse=True)
+        mean = line.mean(metric)
+        if mean is None or len(values) < 2:
+            return 0
+        place = values.index(round(mean, 3)) + 1
+        return place if place <= 2 else 0
+
+
+def paper_tables(lines: Iterable[Line]) -> Iterator[PaperTable]:
+    """Yield tables for a paper, one for each data set, or several where it would be too wide."""
+    by_data: dict[str, list[Line]] = {}
+    for line in lines:
+        by_data.setdefault(line.data, []).append(line)
+    for data, members in by_data.items():
+        lengths = tuple(sorted({line.n_bits for line in members}))
+        metrics = [metric for metric in METRICS if any(line.values(metric) for line in members)]
+        at_once = max(1, MOST_COLUMNS // len(lengths))
+        for start in range(0, len(metrics), at_once):
+            shown = tuple(metrics[start : start + at_once])
+            number = f"-{start // at_once + 1}" if len(metrics) > at_once else ""
+            yield PaperTable(f"{data}{number}", tuple(members), shown, lengths)
 
 
 def rich_table(lines: Sequence[Line]) -> "Group":

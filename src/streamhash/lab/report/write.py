@@ -116,8 +116,12 @@ class Report:
         return _tidy(_template("report.md").render(report=self))
 
     def latex(self) -> str:
-        """Write a ``table*`` for each comparison that is a table and for each kind of settings."""
-        return _tidy(_template("tables.tex").render(comparisons=self.comparisons))
+        """Write a ``table*`` for each comparison that is a table and for each kind of settings.
+
+        And for all other lines, those of one data set together.
+        """
+        template = _template("tables.tex")
+        return _tidy(template.render(comparisons=self.comparisons, rest=self.rest))
 
     def csv(self) -> str:
         """Write a line for each cell and metric; those of no experiment have an empty first field.
@@ -160,9 +164,8 @@ class Report:
             PAGE: self.page(_draw(self, folder) if figures else {}, command),
             "report.md": OURS["report.md"] + "\n" + self.markdown(),
             "results.csv": self.csv(),
+            "tables.tex": OURS["tables.tex"] + "\n" + self.latex(),
         }
-        if self.comparisons:
-            texts["tables.tex"] = OURS["tables.tex"] + "\n" + self.latex()
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8", newline="\n")
         return folder / PAGE
