@@ -614,5 +614,30 @@ def test_verify_names_what_is_damaged(tmp_path, digits):
     assert [damage["file"] for damage in found["damages"]] == [str(file)]
     result = run("live", "verify", place)
     assert result.exit_code == 1
-    assert "1 damaged: restore them from a copy." in result.stdout
+    assert "1 damaged: restore a backup with streamhash live restore." in result.stdout
     assert file.name in result.stdout
+
+
+def test_backup_and_restore(tmp_path, fresh, digits):
+    live("add", fresh, digits / "some.jsonl")
+    tar = tmp_path / "fresh.tar"
+    said = live("backup", fresh, tar)
+    assert said.startswith(f"600 items are in {tar}: ")
+    result = run("live", "backup", fresh, tar)
+    assert result.exit_code == 2
+    assert "is there already; choose another name" in errors(result)
+    assert live("restore", tar, tmp_path / "again").startswith(
+        f"{tmp_path / 'again'} has 600 items"
+    )
+    assert live("verify", tmp_path / "again").endswith("all are whole.\n")
+    assert live("verify", tar).endswith("all are whole.\n")
+    place = tmp_path / "backups"
+    assert live("backups", place) == f"{place} has no backups.\n"
+    for _ in range(3):
+        live("backup", fresh, place, "--keep", 2)
+    found = json.loads(live("backups", place, "--json"))
+    assert [each["items"] for each in found] == [600, 600]
+    assert live("backups", place).count("600 items, model 1") == 2
+    live("restore", place, tmp_path / "third", "--name", found[0]["name"])
+    with Collection.open(tmp_path / "third", read_only=True) as items:
+        assert len(items) == 600

@@ -13,7 +13,7 @@ for part in ("lance", "faiss"):
 
 def test_the_commands_print_what_the_page_says(tmp_path):
     shown = [*commands(PAGE)]
-    assert len(shown) == 24
+    assert len(shown) == 30
     for command, wanted in shown:
         printed = run_command(command, tmp_path)
         assert not wanted or says(wanted, printed), f"{command}: {printed}"

@@ -370,39 +370,6 @@ def test_a_worker_that_is_killed_is_an_error_and_made_up_for(large):
 # -------------------------------------------------------------------------------- object store
 
 
-@pytest.fixture(scope="module")
-def bucket():
-    """The options of a bucket of a real server of S3's protocol, in a process of its own."""
-    pytest.importorskip("moto.server", reason="an S3 server is not installed: moto[server]")
-    import http.client
-
-    code = """
-        import sys
-        from werkzeug.serving import make_server
-        from moto.server import DomainDispatcherApplication, create_backend_app
-        app = DomainDispatcherApplication(create_backend_app)
-        server = make_server("127.0.0.1", 0, app, threaded=True)
-        print(server.port, flush=True)
-        server.serve_forever()
-    """
-    server = start(code)
-    try:
-        port = int(server.stdout.readline())
-        connection = http.client.HTTPConnection("127.0.0.1", port)
-        connection.request("PUT", "/bucket")
-        assert connection.getresponse().status == 200
-        yield {
-            "aws_endpoint": f"http://127.0.0.1:{port}",
-            "allow_http": "true",
-            "aws_access_key_id": "a",
-            "aws_secret_access_key": "b",
-            "aws_region": "us-east-1",
-        }
-    finally:
-        server.kill()
-        server.communicate()
-
-
 def test_a_collection_in_an_object_store(bucket):
     address = "s3://bucket/items"
     with pytest.raises(FileError, match="there is no collection here"):

@@ -654,14 +654,22 @@ def _what_happened(event: dict[str, Any]) -> str:
 
 
 @app.command()
-def verify(collection: Address, as_json: options.Json = False) -> None:
-    """Read every file and compare it with its checksum.
+def verify(
+    collection: Annotated[
+        str, Argument(metavar="COLLECTION", help="A collection, or a backup: a .tar or a folder.")
+    ],
+    no_codes: Annotated[
+        bool, Option("--no-codes", help="Read files only, and encode no vector to compare codes.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Compare every file with its checksum, and every code with its vector.
 
     Exits with 1 if anything is damaged. Others may read and write meanwhile.
     """
     from streamhash.live import verify as verify_files
 
-    found = verify_files(collection)
+    found = verify_files(collection, codes=not no_codes)
     damages = [damage._asdict() for damage in found.damages]
     if as_json:
         console.print_json({**found._asdict(), "damages": damages})
@@ -672,11 +680,79 @@ def verify(collection: Address, as_json: options.Json = False) -> None:
             f", {found.without_checksum:,} without a checksum" if found.without_checksum else ""
         )
         wrong = (
-            f"{len(damages):,} damaged: restore them from a copy" if damages else "all are whole"
+            f"{len(damages):,} damaged: restore a backup with streamhash live restore"
+            if damages
+            else "all are whole"
         )
         typer.echo(f"{found.files:,} files, {found.bytes / 1e6:,.1f} MB{without}: {wrong}.")
     if damages:
         raise typer.Exit(1)
+
+
+@app.command()
+def backup(
+    collection: Address,
+    target: Annotated[
+        str, Argument(metavar="TARGET", help="A new .tar, or a folder or address of backups.")
+    ],
+    keep: Annotated[
+        int | None, Option(metavar="N", help="In a folder, keep the last N backups only.")
+    ] = None,
+) -> None:
+    """Copy a collection as it is at one moment, while others use it.
+
+    To a .tar, which is a file of its own; or to a folder, here or in an object store (s3://…),
+    where each backup adds only what is new since the others.
+    """
+    from streamhash.live import backup as make_backup
+
+    with console.showing_progress("copying") as progress:
+        made = make_backup(collection, target, keep=keep, progress=progress)
+    where = target if made.name == Path(target).name else f"{target}, as {made.name}"
+    typer.echo(
+        f"{made.items:,} items are in {where}: {made.files:,} files, {made.bytes / 1e6:,.1f} MB, "
+        f"{made.new_bytes / 1e6:,.1f} MB written."
+    )
+
+
+@app.command()
+def backups(
+    source: Annotated[str, Argument(metavar="SOURCE", help="A folder or address of backups.")],
+    as_json: options.Json = False,
+) -> None:
+    """List backups, the last one last."""
+    from streamhash.live import backups as list_backups
+
+    found = list_backups(source)
+    if as_json:
+        shown = ("name", "made", "items", "model", "files", "bytes")
+        console.print_json([{name: getattr(each, name) for name in shown} for each in found])
+        return
+    for each in found:
+        typer.echo(
+            f"{each.name}  {each.items:,} items, model {each.model}, {each.bytes / 1e6:,.1f} MB"
+        )
+    if not found:
+        typer.echo(f"{source} has no backups.")
+
+
+@app.command()
+def restore(
+    source: Annotated[str, Argument(metavar="BACKUP", help="A .tar, or a folder of backups.")],
+    collection: Annotated[
+        str, Argument(metavar="COLLECTION", help="The folder to make, which is not there yet.")
+    ],
+    name: Annotated[
+        str | None,
+        Option(metavar="NAME", help="Which of a folder, or how it begins (default: the last)."),
+    ] = None,
+) -> None:
+    """Make a collection of a backup; every file is compared with its checksum."""
+    from streamhash.live import restore as restore_backup
+
+    with console.showing_progress("restoring") as progress:
+        found = restore_backup(source, collection, name=name, progress=progress)
+    typer.echo(f"{collection} has {found.items:,} items again, as of {found.made}.")
 
 
 @app.command()

@@ -3,6 +3,12 @@
 from .arrow import (
     Batch as Batch,
 )
+from .backup import (
+    Backup as Backup,
+    backup as backup,
+    backups as backups,
+    restore as restore,
+)
 from .collection import (
     Addition as Addition,
     Collection as Collection,

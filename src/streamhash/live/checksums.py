@@ -171,17 +171,8 @@ class Checksums:
             for entry in os.scandir(folder)
         }
         self.files = {name: known for name, known in self.files.items() if name in there}
-        lines = []
-        for dataset, version in self._versions.items():
-            start = f"{dataset}.lance/"
-            files = {
-                name.removeprefix(start): known
-                for name, known in self.files.items()
-                if name.startswith(start)
-            }
-            lines.append(_line(dataset, version, files))
         new = self.path.with_name(f"{NAME}.new")
-        new.write_bytes(b"".join(lines))
+        new.write_bytes(to_bytes(self._versions, self.files))
         sync([new])
         new.replace(self.path)
         sync([self.folder])
@@ -209,6 +200,20 @@ class Checksums:
         except OSError as error:
             return f"cannot be read ({error.strerror})"
         return None
+
+
+def to_bytes(versions: dict[str, int], files: Files) -> bytes:
+    """Return the file of checksums that has one line for each dataset."""
+    lines = []
+    for dataset, version in versions.items():
+        start = f"{dataset}.lance/"
+        own = {
+            name.removeprefix(start): known
+            for name, known in files.items()
+            if name.startswith(start)
+        }
+        lines.append(_line(dataset, version, own))
+    return b"".join(lines)
 
 
 def _crc(text: bytes) -> bytes:

@@ -81,7 +81,7 @@ from streamhash.live.judgements import Judgements, judgements_of
 from streamhash.live.locks import ReaderLease, WriterLock, leased, uninterrupted
 from streamhash.live.log import Change, Log, Tail
 from streamhash.live.pages import VectorFiles
-from streamhash.live.store import WAY_BACK, Store, data_files
+from streamhash.live.store import WAY_BACK, File, Store, data_files
 from streamhash.search.directory import Coded
 
 if TYPE_CHECKING:
@@ -140,6 +140,17 @@ class Model(NamedTuple):
         return OnlineHasher.from_bytes(self.content, place=f"model {self.number}")
 
 
+class Moment(NamedTuple):
+    """What a collection consists of at one moment."""
+
+    items: int
+    model: int  # the number of the one that serves
+    versions: dict[str, int]  # of each dataset
+    files: dict[str, list[File]]  # of each dataset
+    log_name: str | None
+    log: bytes  # as far as it counts
+
+
 class Journal:
     """The datasets of one collection. It knows rows and versions, and nothing of searching.
 
@@ -161,6 +172,7 @@ class Journal:
         self._seen_learner = 0  # and of the learner
         self._feedback = 0  # that of feedback
         self._learner_behind = False  # the last state that is stored waits for a change
+        self._learner_row_version = 0  # of the learner's row that counted at ``load``
         self._state: int | None = None  # the version of the heavy state that counts
         self._untidy = False  # something that does not count is still stored
         self._tidied: int | None = None  # how often there was something to tidy up
@@ -354,13 +366,52 @@ class Journal:
             lease.release()
             raise
 
+    def moment(self) -> tuple[Moment, ReaderLease]:
+        """Find the files of one moment, as a reader; the writer keeps its items and labels.
+
+        Other files may be gone at any time.
+        """
+        return self._repeated(self._moment)
+
+    def _moment(self) -> tuple[Moment, ReaderLease]:
+        *_, lease = self._load_all()
+        try:
+            self._check_log()
+            if not self._learner_row_version:
+                raise self._too_fast()
+            there = [name for name in NAMES if self.store.find(name) is not None]
+            versions = {name: self.version(name) for name in there}
+            versions["learner"] = self._learner_row_version
+            if self._state is not None:
+                versions["state"] = self._state
+            files = {name: self.store.files(name, each) for name, each in versions.items()}
+            content, name = b"", self._log_name
+            if name is not None and self.folder is not None:
+                with log.naming(log.path_of(self.folder, name), "read"):
+                    content = log.path_of(self.folder, name).read_bytes()[: self._log_read]
+            found = Moment(
+                self.n_rows,
+                self.serving if self.has_items else self.last_model,
+                versions,
+                files,
+                name,
+                content,
+            )
+        except BaseException:
+            lease.release()
+            raise
+        return found, lease
+
+    def _too_fast(self) -> FileError:
+        return FileError(
+            f"{self.address}: is written to faster than it can be read; try again, or write more "
+            "items at a time."
+        )
+
     def _check_log(self) -> None:
         """As a reader, see that the log was not folded while it was read beside the items."""
         if self.store.latest("learner") != self._seen_learner:
-            raise FileError(
-                f"{self.address}: is written to faster than it can be read; try again, or write "
-                "more items at a time."
-            )
+            raise self._too_fast()
 
     def _repeated(self, look: Callable[[], Found]) -> Found:
         """Look at what is stored; as a reader again, if the writer deletes it between two looks."""
@@ -374,9 +425,9 @@ class Journal:
 
     def _load(self) -> tuple[bytes, int | None]:
         versions, self._feedback = self._versions, self.version("feedback")
-        row, is_last = self._read_learner()
+        row, self._learner_row_version = self._read_learner()
         self._use(json.loads(row["settings"]))
-        self._learner_behind = not is_last
+        self._learner_behind = self._learner_row_version != self.version("learner")
         if self._tidied is None:
             self._tidied = self._age
         self._load_log(row.get("log"), is_same=versions == self._seen)
@@ -940,10 +991,7 @@ class Journal:
         latest = self._latest if self.read_only and self.folder is not None else used
         if any(last - version >= KEPT for last, version in zip(latest, used, strict=True)):
             lease.release()
-            raise FileError(
-                f"{self.address}: is written to faster than it can be read; try again, or write "
-                "more items at a time."
-            )
+            raise self._too_fast()
         return lease
 
     def read_codes(self, number: int, keys: Keys) -> Pieces:
@@ -1094,11 +1142,11 @@ class Journal:
         # Unless a change is to come with it, it counts from now on.
         self._overwrite("learner", columns, is_prepared=versions != self._versions)
 
-    def _read_learner(self) -> tuple[dict[str, Any], bool]:
-        """Return the learner's row that goes with the items and labels, and if it is the last.
+    def _read_learner(self) -> tuple[dict[str, Any], int]:
+        """Return the learner's row that goes with the items and labels, and its version.
 
         It is not the last where a process died between the learner and its change. A reader, who
-        only reports it, takes the last where the writer has forgotten the one that fits.
+        only reports it, takes the last where the writer has forgotten the one that fits, as 0.
         """
         last, first = self.version("learner"), None
         for version in range(last, 0, -1):
@@ -1113,11 +1161,11 @@ class Journal:
                 if there and self.store.find(name) is None:
                     raise FileError(f"{self.uri(name)}: is missing; {WAY_BACK}")
             if row["items"] <= self.version("items") and row["labels"] <= self.version("labels"):
-                return row, version == last
+                return row, version
             if self.read_only and last - version > TIDY_AFTER:
                 break
         if first is not None and self.read_only:
-            return first, False
+            return first, 0
         raise FileError(f"{self.uri('learner')}: no state goes with these items; {WAY_BACK}")
 
     def _learner_row(self, version: int) -> dict[str, Any]:

@@ -26,6 +26,7 @@ import struct
 import uuid
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -152,16 +153,19 @@ class Log:
 
     def acknowledge(self) -> None:
         """Take note that all so far was acknowledged; without a sync, and if it can be."""
-        text = f"{self.name} {self.size:020d}"
-        try:
-            _write(self._notes, 0, f"{text} {zlib.crc32(text.encode()):08x}\n".encode())
-        except OSError:
-            return
+        with suppress(OSError):
+            _write(self._notes, 0, note(self.name, self.size))
 
     def close(self) -> None:
         """Use it no more."""
         for handle in (self._file, self._notes):
             os.close(handle)
+
+
+def note(name: str, size: int) -> bytes:
+    """Return what the file ``acknowledged`` says of a log."""
+    text = f"{name} {size:020d}"
+    return f"{text} {zlib.crc32(text.encode()):08x}\n".encode()
 
 
 def path_of(folder: Path, name: str) -> Path:
@@ -243,7 +247,7 @@ def _write(handle: int, place: int, content: bytes) -> None:
 class naming:  # noqa: N801  a context manager
     """Name the file that the disk refuses."""
 
-    def __init__(self, path: Path, verb: str) -> None:
+    def __init__(self, path: Path | str, verb: str) -> None:
         self._path, self._verb = path, verb
 
     def __enter__(self) -> None:

@@ -54,7 +54,9 @@ DURABILITY = ("synced", "process")
 MANIFEST = ".manifest"
 PASSED_OVER = ".passed-over"  # put after the name of a manifest that does not count
 WAY_BACK = (
-    "restore the collection from a copy (`streamhash live verify` lists all that is damaged)."
+    "restore the collection from a backup (`streamhash live restore`), made by `streamhash live "
+    "backup`, as a plain copy of files that are written to is none (`streamhash live verify` lists "
+    "all that is damaged)."
 )
 
 
@@ -174,6 +176,15 @@ class Store:
         if any(number < LAST // 2 for number in numbers):
             self._old_names.add(name)
         return sorted((LAST - n if n > LAST // 2 else n for n in numbers), reverse=True)
+
+    def files(self, name: str, version: int) -> list[File]:
+        """Return the files of a version: its manifest, and all that it names."""
+        with self.reading(name):
+            fragments = self.dataset(name).checkout_version(version).get_fragments()
+            found = files_of(fragments)
+        if self.folder is not None:
+            self.versions(name)
+        return [File(f"_versions/{self._manifest_name(name, version)}"), *found]
 
     def read(self, name: str, *, version: int | None = None, **options: Any) -> "pa.Table":
         """Read a table; Ctrl-C waits for its end, as Arrow would make another error of it."""
@@ -298,7 +309,10 @@ class Store:
     def _manifest(self, name: str, version: int) -> Path:
         assert self.folder is not None
         folder = self.folder / f"{name}.lance" / "_versions"
-        return folder / f"{version if name in self._old_names else LAST - version}{MANIFEST}"
+        return folder / self._manifest_name(name, version)
+
+    def _manifest_name(self, name: str, version: int) -> str:
+        return f"{version if name in self._old_names else LAST - version}{MANIFEST}"
 
     def are_whole(self, name: str, files: Iterable[File]) -> bool:
         """Tell whether files have the size that they should have."""
@@ -538,7 +552,7 @@ class Store:
     def _manifest_file(self, name: str, version: int) -> File:
         if self.folder is None:
             return File(str(version))
-        return File(f"_versions/{self._manifest(name, version).name}")
+        return File(f"_versions/{self._manifest_name(name, version)}")
 
     def _summed(self, name: str, file: File) -> Sum:
         """Check a new file, and take it to be synced; return its checksum."""

@@ -1,16 +1,24 @@
-"""Is every file of a collection what it was written as?"""
+"""Is every file of a collection what it was written as, and every code that of its vector?"""
 
 from collections.abc import Iterator
 from os import PathLike, fspath
 from typing import NamedTuple
 
+import numpy as np
+
+from streamhash.base import OnlineHasher
+from streamhash.codes import Codes, unpack
 from streamhash.errors import FileError
+from streamhash.live import arrow
+from streamhash.live.arrow import Batch
+from streamhash.live.backup import check_backup, is_backup
 from streamhash.live.checksums import NAME, Checksums
 from streamhash.live.journal import NAMES, Journal
 from streamhash.live.log import ACKNOWLEDGED, FOLDER
 from streamhash.live.store import WAY_BACK, File, files_of
 
 TRIES = 3  # of a dataset that is written to meanwhile
+NEARLY_ZERO = 1e-3  # of a row's mean projection: there another processor may round to another bit
 
 
 class Damage(NamedTuple):
@@ -38,15 +46,37 @@ class Verified(NamedTuple):
         )
 
 
-def verify(path: str | PathLike[str], *, storage_options: dict[str, str] | None = None) -> Verified:
+def verify(
+    path: str | PathLike[str],
+    *,
+    codes: bool = True,
+    storage_options: dict[str, str] | None = None,
+) -> Verified:
     """Read every file of a collection and compare it with its checksum; others may write meanwhile.
 
     Files without a checksum, of collections of version 0.1 to which nothing was written since, are
-    read row by row; those in an object store, too, which keeps checksums of its own.
+    read row by row; those in an object store, too, which keeps checksums of its own. If all are
+    whole, every vector is encoded and compared with the code that is stored for it, unless
+    ``codes=False``.
+
+    A backup, a tar or a folder of them, is compared with the checksums that it has.
     """
+    if is_backup(path):
+        found = Verified(0, 0, 0, [])
+        for name, size, problem in check_backup(path, source_options=storage_options):
+            damages = [] if problem is None else [Damage(name, problem)]
+            found = found.plus(Verified(1, size, 0, damages))
+        return found
     journal = Journal(fspath(path), storage_options)
-    if journal.folder is None:
-        return _read_all(journal)
+    found = _read_all(journal) if journal.folder is None else _verify_files(journal)
+    if found.damages:
+        return found
+    opened = [*_open(journal.another(), codes=codes)]
+    return found.plus(Verified(0, 0, 0, opened))
+
+
+def _verify_files(journal: Journal) -> Verified:
+    assert journal.folder is not None
     if not journal.folder.is_dir():
         raise journal.nothing_here()
     sums = Checksums(journal.folder)
@@ -67,17 +97,44 @@ def verify(path: str | PathLike[str], *, storage_options: dict[str, str] | None 
     if not found.files and not (journal.folder / NAME).exists():
         raise journal.nothing_here()
     logs = [path for path in (journal.folder / FOLDER).glob("*") if path.name != ACKNOWLEDGED]
-    found = found.plus(Verified(len(logs), sum(path.stat().st_size for path in logs), 0, []))
-    return found if found.damages else found.plus(Verified(0, 0, 0, [*_open(journal.another())]))
+    return found.plus(Verified(len(logs), sum(path.stat().st_size for path in logs), 0, []))
 
 
-def _open(journal: Journal) -> Iterator[Damage]:
+def _open(journal: Journal, *, codes: bool) -> Iterator[Damage]:
     """Find what only opening tells: the log, or a dataset that is missing and had no checksum."""
     try:
         journal.open(read_only=True)
-        journal.load()[-1].release()
+        *_, lease = journal.load()
     except FileError as error:
         yield _damage(error)
+        return
+    with lease:
+        if codes and journal.has_items and journal.serving:
+            number, wrong = journal.serving, 0
+            hasher = journal.read_model(number).hasher()
+            columns = ["vector", *arrow.code_columns(number)]
+            for batch in journal.scan(journal.keys(), *columns):
+                wrong += _wrong_codes(hasher, batch)
+                lease.renew()
+            if wrong:
+                yield Damage(
+                    journal.uri("items"),
+                    f"{wrong:,} codes are not those that model {number} gives their vectors; "
+                    "refresh the collection, which encodes all anew",
+                )
+
+
+def _wrong_codes(hasher: OnlineHasher, batch: Batch) -> int:
+    """Count the codes with a bit that is not the sign of its projection."""
+    stored: Codes = batch.codes
+    X = np.asarray(batch.vectors, np.float32)
+    other = np.flatnonzero((hasher.transform(X) != stored).any(axis=1))
+    if not len(other):
+        return 0
+    values = hasher.project(X[other])
+    near = np.abs(values) <= NEARLY_ZERO * np.abs(values).mean(axis=1, keepdims=True)
+    differ = unpack(stored[other], hasher.n_bits).astype(bool) != (values > 0)
+    return int((differ & ~near).any(axis=1).sum())
 
 
 def _verify_dataset(journal: Journal, sums: Checksums, name: str) -> Verified:
