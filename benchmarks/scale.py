@@ -176,6 +176,7 @@ def store(path: Path, n: int, kind: str) -> None:
             ids_of(kind, first, size), X, y.tolist(), [None] * size, model.transform(X)
         )
     journal.release()
+    Collection.open(path).close()  # it says that no id is there twice, as after every closing
 
 
 class Peak(threading.Thread):

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import hypothesis.strategies as st
 import numpy as np
@@ -75,6 +76,34 @@ def test_ids_that_ascend_need_no_slots():
     assert table.find(ids, np.array([0, 1, 2, 19_998, 20_000])).tolist() == [0, -1, 1, 9999, -1]
 
 
+@pytest.mark.parametrize("kind", [int, str])
+def test_ids_may_be_noted_later_by_any_number_of_threads(kind):
+    ids = [kind(i) for i in np.random.default_rng(0).permutation(20_000).tolist()]
+    lazy, keys = Directory(), np.arange(20_000)
+    for first in range(0, 20_000, 5000):
+        some = slice(first, first + 5000)
+        lazy.extend(keys[some], column(ids[some]), [None] * 5000)
+    assert len(lazy) == 20_000
+    assert lazy._table.size == 0  # nobody has looked for an id
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: lazy.find(ids).tolist(), range(8)):
+            assert found == keys.tolist()
+    assert lazy.append(np.array([20_000]), column(ids[7:8]), [None]).tolist() == [7]
+    assert lazy.find(ids[7:9]).tolist() == [20_000, 8]
+
+
+def test_what_came_twice_is_found_when_all_is_noted():
+    one, keys = Directory(), np.arange(6)
+    one.extend(keys[:4], column([5, 9, 2, 7]), ["a"] * 4)
+    one.note_ids()
+    one.extend(keys[4:], column([9, 3]), ["b"] * 2)
+    one.note_ids()
+    assert one.settle().tolist() == [1]
+    assert one.settle().tolist() == []
+    assert one.ids == [5, 2, 7, 9, 3]
+    assert one.n_labelled == 5
+
+
 def test_strings_come_back_as_they_were():
     values = ["", "a", "häßlich", "\ud800", "𝄞" * 3]
     assert Strings.of(values)[np.arange(5)].tolist() == values
@@ -92,7 +121,7 @@ class DirectoryMachine(RuleBasedStateMachine):
         directory.SPARE_PLACES = 4  # others move up often
         directory.PIECE = 3
         self.directory, self.twin, self.moments = Directory(), {}, []
-        self.deleted = 0
+        self.deleted, self.lives = 0, []
 
     def teardown(self):
         directory.SPARE_PLACES, directory.PIECE = 1024, 2**18
@@ -161,6 +190,18 @@ class DirectoryMachine(RuleBasedStateMachine):
         assert now.absent([keys[:2], keys[3:]]).tolist() == keys[2:3].tolist()
         for listing, old, ids in self.moments:
             assert listing.ids_of(old).tolist() == ids
+        live = now.live_keys
+        assert len(live) == len(keys)
+        assert np.concatenate([keys[:0], *live.pieces()]).tolist() == keys.tolist()
+        after, last = now.last_key // 3, now.last_key // 3 * 2
+        between = live.between(after, last).tolist()
+        assert between == keys[(keys > after) & (keys <= last)].tolist()
+        others = live.without(keys[::2])
+        assert len(others) == len(keys[1::2])
+        assert others.between(-1, now.last_key).tolist() == keys[1::2].tolist()
+        for live, all_keys in self.lives:
+            assert live.between(-1, 2**62).tolist() == all_keys
+        self.lives = [*self.lives[-2:], (now.live_keys, keys.tolist())]
 
     kind, others = np.int64, (1000, 2**40)
 

@@ -1,5 +1,6 @@
 """Items as Arrow has them, and back: codes, vectors, labels and metadata in columns."""
 
+import ctypes
 import json
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -192,6 +193,14 @@ def _shallow(text: str) -> Any:
 def labels_from_json(texts: Sequence[str | None]) -> list[Any]:
     """Return stored labels; several of an item are a tuple."""
     return [tuple(label) if isinstance(label, list) else label for label in from_json(texts)]
+
+
+def release_unused() -> None:
+    """Give the system back what Arrow and Lance have freed: both keep it, for the next time."""
+    import_pyarrow().default_memory_pool().release_unused()
+    trim = getattr(ctypes.pythonapi, "malloc_trim", None)  # of glibc, that Lance allocates by
+    if trim is not None:
+        trim(0)
 
 
 @cache

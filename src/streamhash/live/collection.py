@@ -429,7 +429,7 @@ class Collection:
         self._learner.become(Learner.stored(content, state, journal.read_state, place=place))
         journal.is_stale = False
         if not journal.read_only:
-            journal.mend(view.keys())
+            journal.mend(view.now.directory)
 
     def _follow(self) -> None:
         """As a reader, see what the writer has stored meanwhile."""
@@ -960,7 +960,7 @@ class Collection:
     def _tidy(self) -> None:
         with self._journal.lock:  # a refresh cannot begin meanwhile
             if not self._refresher.is_running:
-                self._journal.tidy(self._view.keys, self._may_join)
+                self._journal.tidy(self._view.now.directory, self._may_join)
 
     # ---------------------------------------------------------------------------------- refresh
 

@@ -82,7 +82,7 @@ from streamhash.live.locks import ReaderLease, WriterLock, leased, uninterrupted
 from streamhash.live.log import Change, Log, Tail
 from streamhash.live.pages import VectorFiles
 from streamhash.live.store import WAY_BACK, File, Store, data_files
-from streamhash.search.directory import Coded
+from streamhash.search.directory import Coded, Directory
 
 if TYPE_CHECKING:
     import lance
@@ -104,6 +104,7 @@ FRAGMENT_NUMBERS = 2**24  # and numbers of their vectors: Lance may have a whole
 SMALL_FRAGMENT = 32_768  # rows: fragments of fewer are joined when there are many
 JOINED_AT_ONCE = 4096  # rows of fragments that are joined while writers wait, at most
 TIDY_AFTER = 64  # fragments or versions that are worth tidying up
+MANY_ITEMS = 100_000  # whose ids take time to look at, when a collection is opened
 KEPT = 3  # versions of each dataset, at least
 LOG_BYTES = 2**23  # of the log, from which on it is folded,
 LOG_CHANGES = 2048  # or so many records
@@ -664,11 +665,22 @@ class Journal:
                 # Readers may still look at the log before.
                 log.forget(folder, {log.ACKNOWLEDGED, self._log_name or "", before or ""})
 
-    def finish(self) -> None:
-        """Leave no log behind; if that cannot be, whoever opens the collection next folds it."""
+    def finish(self, live: Directory) -> None:
+        """Leave no log behind; if that cannot be, whoever opens the collection next folds it.
+
+        Of many items, say if none is stored twice: then the next opening need not look.
+        """
         if not (self.read_only or self.is_stale):
             with self._or_later():
                 self.fold_log(is_last=True)
+                if len(live) >= MANY_ITEMS and not self.is_unique and self.n_rows == len(live):
+                    self.settings = {**self.settings, "unique": self.version("items")}
+                    self._write_learner(self._versions)
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether it is known that no id is stored twice: a crash may have left some."""
+        return self.has_items and self.settings.get("unique") == self.version("items")
 
     def _fold_tail(self, tail: Tail) -> None:
         """Commit items, deletes and labels; they count when the learner's row is there."""
@@ -945,23 +957,29 @@ class Journal:
             return self.items(keys)  # which are not in the log
         return Batch(None, vectors, None, None, None, keys[found >= 0])
 
-    def scan(self, keys: Keys, *columns: str, size: int = SCAN_ROWS) -> Iterator[Batch]:
-        """Go through the items with these keys as they are now, in their order."""
-        rows = self._tail.rows
-        wanted = keys if _ascend(keys) else np.sort(keys)
-        new = rows.holds(wanted)
-        places = rows.places(wanted[new])
+    def scan(self, keys: Keys | None, *columns: str, size: int = SCAN_ROWS) -> Iterator[Batch]:
+        """Go through the items with these keys as they are now, in their order.
+
+        Without keys, through all that are stored, those that wait to be deleted with them.
+        """
+        rows, places, wanted = self._tail.rows, self._tail.places(), keys
+        if wanted is not None:
+            wanted = wanted if _ascend(wanted) else np.sort(wanted)
+            places = places[:0]
+            if rows.size:
+                new = rows.holds(wanted)
+                wanted, places = wanted[~new], rows.places(wanted[new])
         pieces = np.split(places, range(size, len(places), size)) if len(places) else []
         later = (rows.batch(piece, columns) for piece in pieces)
-        wanted = wanted[~new]
-        if not len(wanted):
+        if not self.has_items or (wanted is not None and not len(wanted)):
             return later
-        between = f"key >= {wanted[0]} AND key <= {wanted[-1]}"
         with self.store.reading("items"):
-            items = self.dataset("items").checkout_version(self.version("items"))
+            items, between = self.dataset("items").checkout_version(self.version("items")), None
+            if wanted is not None and len(wanted) != items.count_rows():
+                between = f"key >= {wanted[0]} AND key <= {wanted[-1]}"
             parts = items.to_batches(
                 columns=["key", *columns],
-                filter=None if len(wanted) == items.count_rows() else between,
+                filter=between,
                 batch_size=size,
                 batch_readahead=READ_AHEAD,
                 io_buffer_size=READ_BYTES,
@@ -969,14 +987,15 @@ class Journal:
             )
         return chain(self._batches(parts, wanted), later)
 
-    def _batches(self, parts: Iterator[Any], wanted: Keys) -> Iterator[Batch]:
+    def _batches(self, parts: Iterator[Any], wanted: Keys | None) -> Iterator[Batch]:
         while True:
             with self.store.reading("items"):
                 part = next(parts, None)
                 if part is None:
                     return
-                # Others are not wanted, or were replaced and wait to be deleted.
-                part = part.filter(_is_among(part["key"].to_numpy(), wanted))
+                if wanted is not None:
+                    # Others are not wanted, or were replaced and wait to be deleted.
+                    part = part.filter(_is_among(part["key"].to_numpy(), wanted))
                 batch = arrow.batch_of(part)
             if len(batch.keys):
                 yield batch
@@ -994,8 +1013,8 @@ class Journal:
             raise self._too_fast()
         return lease
 
-    def read_codes(self, number: int, keys: Keys) -> Pieces:
-        """Read the codes of a model by keys, piece by piece."""
+    def read_codes(self, number: int, keys: Keys | None) -> Pieces:
+        """Read the codes of a model by keys, or of all items, piece by piece."""
         for batch in self.scan(keys, *arrow.code_columns(number), size=SMALL_FRAGMENT):
             yield batch.codes, batch.keys
 
@@ -1028,11 +1047,11 @@ class Journal:
             texts = import_pyarrow().array(tail.new_labels, import_pyarrow().string())
             yield np.array(tail.labelled, np.int64), arrow.coded(texts)
 
-    def _fold_labels(self, live: Keys) -> None:
-        """Keep only the last label of each key that is there."""
+    def _fold_labels(self, live: Directory) -> None:
+        """Keep only the last label of each item that is there."""
         table = self.store.read("labels")
         keys, last = np.unique(table["key"].to_numpy()[::-1], return_index=True)
-        last = len(table) - 1 - last[_is_among(keys, live)] if len(live) else last[:0]
+        last = len(table) - 1 - last[live.has(keys)]
         kept = table.take(np.sort(last))
         columns = {"key": kept["key"], "label": kept["label"]}
         self._overwrite("labels", columns, fold=str(self.fold + 1))
@@ -1262,15 +1281,16 @@ class Journal:
 
     # ------------------------------------------------------------------------------- tidying up
 
-    def mend(self, keys: Keys) -> None:
-        """Delete what is stored and does not count: old codes, and all items but these keys."""
+    def mend(self, live: Directory) -> None:
+        """Delete what is stored and does not count: old codes, and all items but the live ones."""
         self._untidy = False
         with self._or_later():
             self.settle()
             if self.has_items:
                 self._drop_old_codes()
-                if self.n_rows != len(keys):  # all of these are stored, so there are others
-                    self.delete_items(absent(self.keys(), keys))
+                if self.n_rows != len(live):  # all of these are stored, so there are others
+                    others = [keys[~live.has(keys)] for keys in self.key_pieces()]
+                    self.delete_items(np.concatenate(others))
 
     def _drop_old_codes(self) -> None:
         """Drop the codes of all models but the one that serves, and notes of refreshes gone by."""
@@ -1286,13 +1306,13 @@ class Journal:
         """How many times there was something to tidy up."""
         return sum(map(self.version, ("items", "labels", "learner"))) // TIDY_AFTER
 
-    def tidy(self, live: Callable[[], Keys], may_go_on: Callable[[], bool]) -> None:
+    def tidy(self, live: Directory, may_go_on: Callable[[], bool]) -> None:
         """Join small fragments, fold labels and delete old versions, now and then."""
         with self.lock:
             if self.read_only or self.is_stale:
                 return
             if self._untidy:
-                self.mend(live())
+                self.mend(live)
             if self._tail.n_bytes > LOG_BYTES or self._tail.n_changes > LOG_CHANGES:
                 with self._or_later():
                     self.fold_log()
@@ -1306,9 +1326,8 @@ class Journal:
                 self.join_fragments("items", 16 * TIDY_AFTER if pending else None, may_go_on)
                 self.join_fragments("models")
                 self.join_fragments("feedback")
-                keys = live()
-                if self.dataset("labels").count_rows() > 2 * len(keys) + TIDY_AFTER:
-                    self._fold_labels(keys)
+                if self.dataset("labels").count_rows() > 2 * len(live) + TIDY_AFTER:
+                    self._fold_labels(live)
                 else:
                     self.join_fragments("labels")
                 self._forget_old_versions(all_files=not (pending or self.is_joining))
@@ -1469,13 +1488,6 @@ def _is_among(keys: Keys, wanted: Keys) -> NDArray[np.bool_]:
 
 def _ascend(keys: Keys) -> bool:
     return bool((keys[1:] > keys[:-1]).all())
-
-
-def absent(keys: Keys, others: Keys) -> Keys:
-    """Return the keys, ascending, that are not among others; quickly where those begin with all."""
-    if np.array_equal(keys, others[: len(keys)]):
-        return keys[:0]
-    return np.setdiff1d(keys, others, assume_unique=True)
 
 
 def _check_archive(content: bytes) -> None:

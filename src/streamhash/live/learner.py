@@ -698,20 +698,24 @@ class Learner(Streaming):
 
     def refill(self, moment: "Moment", read: ReadVectors) -> None:
         """Let the method's memory draw stored items in the place of those that were forgotten."""
-        listing, keys = moment.directory.listing, moment.directory.keys
-        keys = np.setdiff1d(keys, self.waiting_keys)  # what waits was not learned
-        numbers = listing.labels_of(keys)
-        keys, numbers = keys[numbers >= 0], numbers[numbers >= 0]
-        kinds, first = np.unique(numbers, return_index=True)
+        missing, listing = self.hasher_.missing(), moment.directory.listing
+        if not missing:
+            return
         of_class: dict[Any, list[int]] = {}
-        for kind, name in zip(kinds.tolist(), listing.label_names_of(keys[first]), strict=True):
+        for number, name in enumerate(listing.names):
             for each in name if self.several_ else [name]:
-                of_class.setdefault(each, []).append(kind)
+                of_class.setdefault(each, []).append(number)
         names = self.knowledge.classes_.labels_ if self.several_ else None
+        wanted = {c: of_class.get([*names][c] if names else c, []) for c in missing}
+        drawn: dict[Any, list[Keys]] = {c: [np.empty(0, np.int64)] for c in missing}
+        for keys in moment.directory.live_keys.pieces():
+            keys = keys[~np.isin(keys, self.waiting_keys)]  # what waits was not learned
+            numbers = listing.labels_of(keys)
+            for c in missing:
+                drawn[c].append(keys[np.isin(numbers, wanted[c])])
         generator = np.random.default_rng(self.n_learned_)  # the same again after a crash
-        for c in self.hasher_.missing():
-            wanted = of_class.get([*names][c] if names else c, [])
-            order = generator.permutation(keys[np.isin(numbers, wanted)])
+        for c in missing:
+            order = generator.permutation(np.concatenate(drawn.pop(c)))
             for _ in range(REFILLS):  # of what is drawn, part is there already
                 n = self.hasher_.missing().get(c, 0)
                 some, order = order[: 2 * n], order[2 * n :]

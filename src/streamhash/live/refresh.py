@@ -115,7 +115,7 @@ class Refresher:
         """Let a running refresh end, and others write."""
         with self._running, self._journal.lock:
             try:
-                self._journal.finish()
+                self._journal.finish(self._view.now.directory)
             finally:
                 self._journal.release()
 
@@ -146,7 +146,7 @@ class Refresher:
                 self._finish(work, start)
             view.drop_replaced()
             with journal.changing("refresh"):
-                journal.mend(view.keys())
+                journal.mend(view.now.directory)
             self.error = None
         return True
 
@@ -341,7 +341,7 @@ class _Work:
         if backend is not None:
             backend.fill(view.keys(), self._encoded)
 
-    def _encoded(self, keys: Keys) -> Pieces:
+    def _encoded(self, keys: Keys | None) -> Pieces:
         journal = self._journal.another()  # others may write meanwhile
         for batch in journal.scan(keys, "vector"):
             yield self.hasher.transform(batch.vectors), batch.keys

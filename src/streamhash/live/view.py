@@ -12,8 +12,8 @@ is read or stored.
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
@@ -23,18 +23,18 @@ from numpy.typing import NDArray
 from streamhash.base import NotStartedError, OnlineHasher
 from streamhash.codes import Codes, pack
 from streamhash.errors import InputError
-from streamhash.live.arrow import Columns, Keys
+from streamhash.live.arrow import Columns, Keys, release_unused
 from streamhash.live.backends import Backend
 from streamhash.live.backends.memory import MemoryBackend
 from streamhash.live.calibration import Calibration
 from streamhash.live.fields import Fields, Selection
 from streamhash.live.filters import Filter
-from streamhash.live.journal import Journal, Pieces, absent
+from streamhash.live.journal import Journal, Pieces
 from streamhash.live.mapped import MappedArrays
 from streamhash.live.search import SearchOptions
 from streamhash.records import SearchResult
 from streamhash.search.code_store import Snapshot
-from streamhash.search.directory import Coded, Directory, Listing as Listing
+from streamhash.search.directory import Coded, Directory, Listing as Listing, LiveKeys
 from streamhash.search.id_table import Zeros
 
 Note = tuple[Keys, Sequence[str | None]]
@@ -224,10 +224,10 @@ class View:
         with self.looking:
             return self.now.directory.ids
 
-    def keys(self) -> Keys:
-        """Return the keys of all items."""
+    def keys(self) -> LiveKeys:
+        """Return the keys of all items, as they are now."""
         with self._journal.lock:
-            return self.now.directory.keys
+            return self.now.directory.live_keys
 
     def labels(self, ids: Sequence[Any]) -> list[Any]:
         """Return the labels of ids; None where there is no label, or no item."""
@@ -350,8 +350,10 @@ class View:
                 self.now, self._labels_read = after, (fold, seen)
         else:
             self._follow(before, after, (fold, seen))
-        if self._mapped is not None and (number != before.number or before.directory.last_key < 0):
-            self._mapped.let_go()
+        if number != before.number or before.directory.last_key < 0:  # all codes were read
+            release_unused()
+            if self._mapped is not None:
+                self._mapped.let_go()
 
     def _filled(self, before: Moment, after: Moment, seen: int) -> tuple[Moment, int]:
         """Return a moment of all that is stored, and the number of labels; nobody sees it yet."""
@@ -362,20 +364,28 @@ class View:
         filling = backend if isinstance(backend, MemoryBackend) else None
         if filling is not None:  # codes come in the same pass
             filling.clear(n)
-        for piece in self._paced(journal.new_items(-1)):
-            replaced = directory.append(piece.keys, piece.ids, piece.labels)
-            if filling is not None:
-                assert piece.codes is not None
-                filling.append(piece.keys, piece.codes)
-                filling.delete(replaced)
-                filling.adopt(directory.listing.keys)
+        noted, is_unique = list[Future[None]](), journal.is_unique
+        with ThreadPoolExecutor(1, thread_name_prefix="streamhash-ids") as beside:
+            for piece in self._paced(journal.new_items(-1)):
+                directory.extend(piece.keys, piece.ids, piece.labels)
+                if not is_unique:  # else ids are looked at when the first is looked for
+                    noted.append(beside.submit(directory.note_ids))  # while the next one is read
+                if filling is not None:
+                    assert piece.codes is not None
+                    filling.append(piece.keys, piece.codes)
+                    filling.adopt(directory.listing.keys)
+        for each in noted:
+            each.result()
+        replaced = np.empty(0, np.int64) if is_unique else directory.settle()  # a crash's
+        if filling is not None:
+            filling.delete(replaced)
         for keys, labels in journal.read_labels(seen):
             _set_labels(directory, keys, labels)
             seen += len(keys)
         for keys, labels in journal.logged_labels():
             _set_labels(directory, keys, labels)
         if backend is not None and backend is not before.backend and filling is None:
-            self._serve(before, after, directory.keys)
+            self._serve(before, after, directory, np.empty(0, np.int64))
         return Moment.of(after.number, after.model, backend, directory), seen
 
     def _follow(self, before: Moment, after: Moment, labels_read: tuple[int, int]) -> None:
@@ -393,11 +403,8 @@ class View:
             again = np.concatenate([gone, *(directory.find(piece.ids) for piece in new)])
             gone = np.unique(again[again >= 0])
         if after.number != before.number:
-            keys = absent(directory.keys, gone) if len(gone) else directory.keys
-            self._serve(
-                before, after, np.concatenate([keys, *(p.keys for p in new)]) if new else keys
-            )
-        elif backend is not None:
+            self._serve(before, after, directory, gone)
+        if backend is not None:
             for piece in new:
                 if piece.codes is not None:
                     backend.add(piece.keys, piece.codes)
@@ -408,19 +415,29 @@ class View:
             for keys, labels in chain(later, logged):
                 _set_labels(directory, keys, labels)
             if backend is not None:
-                if after.number == before.number:
-                    backend.delete(gone)
-                backend.delete(np.concatenate([gone[:0], *replaced]))
+                backend.delete(np.concatenate([gone, *replaced]))
             self.now = Moment.of(after.number, after.model, backend, directory)
             self._labels_read = fold, seen + sum(len(keys) for keys, _ in later)
 
-    def _serve(self, before: Moment, after: Moment, keys: Keys) -> None:
-        """Let a new backend hold the codes of these keys, and be the one that is searched."""
-        assert after.backend is not None
-        if before.backend is not None:
-            before.backend.retire()
-        read = partial(self._journal.read_codes, after.number)
-        after.backend.serve(keys, lambda some: self._paced(read(some)))
+    def _serve(self, before: Moment, after: Moment, directory: Directory, gone: Keys) -> None:
+        """Let a new backend hold the codes of all items but the gone ones, and be searched."""
+        new, old = after.backend, before.backend
+        assert new is not None
+
+        def read(keys: Keys | None) -> Pieces:
+            for codes, some in self._paced(self._journal.read_codes(after.number, keys)):
+                there = ~np.isin(some, gone) if len(gone) else slice(None)
+                yield codes[there], some[there]
+
+        if old is not None:
+            old.retire()
+        if isinstance(new, MemoryBackend) and isinstance(old, MemoryBackend):
+            new.take_over(old, len(directory) - len(gone), read)
+            return
+        keys = directory.live_keys
+        new.serve(keys.without(gone) if len(gone) else keys, read)
+        if isinstance(new, MemoryBackend):
+            new.adopt(directory.listing.keys)
 
     def _paced(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
         """Give pieces; what is mapped is let go of now and then, so that it does not add up."""
@@ -500,7 +517,7 @@ class View:
 
         journal, server = self._journal, Server(self.address, self.options)
 
-        def read(keys: Keys) -> Pieces:  # by datasets that no other thread changes
+        def read(keys: Keys | None) -> Pieces:  # by datasets that no other thread changes
             return journal.another().read_codes(number, keys)
 
         return MilvusBackend(server, number, n_bits, self.keys, None if journal.read_only else read)

@@ -165,6 +165,32 @@ class CodeStore:
         """Have space for ``n`` items in all."""
         self._make_room(n - self.now.items.size, kind(self.now.ids))
 
+    def take_places(self, other: "CodeStore") -> None:
+        """Have the items of another store, which changes no more; codes come by ``recode``.
+
+        All but the codes is the other's, so that nothing else takes memory twice. Its searches go
+        on: what is deleted from here on is deleted later than they began.
+        """
+        items = other.now.items
+        planes = self._zeros((len(items.planes), *self.now.items.planes.shape[1:]), np.uint8)
+        self.now = Snapshot(items._replace(planes=planes), other.now.ids)
+        self._places = None if other._places is None else dict(other._places)
+        self._next_key, self._refused = other._next_key, other._refused
+
+    def recode(self, ids: NDArray[Any], codes: Codes) -> int:
+        """Give items that are here their codes, before anybody searches; return how many are."""
+        positions = self.find(ids)
+        if not len(positions):
+            return 0
+        first, planes = int(positions[0]), self.now.items.planes
+        if np.array_equal(positions, np.arange(first, first + len(positions))) and first >= 0:
+            put(codes, planes, first)
+            return len(positions)
+        here = positions >= 0
+        at = positions[here]
+        planes[at // ITEMS_PER_BLOCK, :, at % ITEMS_PER_BLOCK] = codes[here]
+        return len(at)
+
     def adopt(self, column: Integers) -> None:
         """Use a column of keys in place of the own, if it begins with the same and has more room.
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from streamhash.labels import each_label, share_label
 from streamhash.search.id_table import Ids, IdTable, Zeros
 from streamhash.search.ids import Strings
+from streamhash.threads import ProcessLock
 
 Keys = NDArray[np.int64]
 
@@ -25,6 +26,8 @@ NO_LABEL = -1
 SPARE_PLACES = 1024  # places of deleted items that never matter
 PIECE = 2**18  # places that are looked at at a time
 GROWTH = 1.5
+
+_noting = ProcessLock()  # held by whoever notes ids, which others may look for at the same time
 
 
 class Coded(NamedTuple):
@@ -89,6 +92,46 @@ class Listing(NamedTuple):
         return np.array(share_label(label, names), bool)
 
 
+class LiveKeys:
+    """The keys of the items there are at one moment, ascending: a bit an item, and no copy of them.
+
+    Changes of the directory do not touch it.
+    """
+
+    def __init__(self, keys: Keys, gone: NDArray[np.uint8] | None, n_items: int) -> None:
+        self._keys, self._gone, self._n_items = keys, gone, n_items  # gone: bits, by place
+
+    def __len__(self) -> int:
+        return self._n_items
+
+    def without(self, keys: Keys) -> "LiveKeys":
+        """Return all but these, which are among them."""
+        gone = np.zeros(-(-len(self._keys) // 8), np.uint8) if self._gone is None else self._gone
+        gone, places = gone.copy(), np.searchsorted(self._keys, keys)
+        np.bitwise_or.at(gone, places // 8, (128 >> places % 8).astype(np.uint8))
+        return LiveKeys(self._keys, gone, len(self) - len(keys))
+
+    def pieces(self) -> Iterator[Keys]:
+        """Give all, piece by piece."""
+        for first in range(0, len(self._keys), PIECE):
+            keys = self._at(first, min(first + PIECE, len(self._keys)))
+            if len(keys):
+                yield keys
+
+    def between(self, after: int, last: int) -> Keys:
+        """Return those above ``after``, up to ``last``."""
+        first, stop = np.searchsorted(self._keys, [after, last], side="right").tolist()
+        return self._at(first, stop)
+
+    def _at(self, first: int, stop: int) -> Keys:
+        keys: Keys = self._keys[first:stop]
+        if self._gone is None or not len(keys):
+            return keys
+        gone = np.unpackbits(self._gone[first // 8 : -(-stop // 8)])[first % 8 :]
+        there: Keys = keys[gone[: len(keys)] == 0]
+        return there
+
+
 class Directory:
     """What is looked up by ids, and by keys; its caller lets one thread at a time write.
 
@@ -103,6 +146,7 @@ class Directory:
         self._zeros = zeros
         self._numbers: dict[Any, int] = {}  # of labels, or of tuples of several
         self._table = IdTable(zeros)
+        self._again: list[Keys] = []  # places of items whose ids came again, before ``settle``
         self._is_gone: NDArray[np.bool_] | None = None  # by place, once anything was deleted
         keys = np.empty(0, np.int64)
         ids = Strings.of([]) if strings else keys
@@ -137,6 +181,13 @@ class Directory:
             keys[n : n + len(places)] = self.listing.keys[places]
             n += len(places)
         return keys
+
+    @property
+    def live_keys(self) -> LiveKeys:
+        """The same, in little memory and for ever."""
+        size = self.listing.size
+        gone = None if self._is_gone is None else np.packbits(self._is_gone[:size])
+        return LiveKeys(self.listing.keys[:size], gone, len(self))
 
     @property
     def n_classes(self) -> int:
@@ -176,6 +227,8 @@ class Directory:
                 wanted = array.astype(np.int64, copy=False)
         if wanted is None:  # ids of another kind
             return np.full(len(ids), -1, np.int64)
+        if self._table.size < self.listing.size:
+            self.note_ids()
         places = self._table.find(self.listing.ids, wanted)
         if self._is_gone is not None:
             places[self._is_gone[places]] = -1
@@ -210,8 +263,13 @@ class Directory:
 
     def append(self, keys: Keys, ids: Any, labels: Sequence[Any] | Coded) -> Keys:
         """Add items with keys above all others; return those of items whose place they take."""
+        self.extend(keys, ids, labels)
+        return self.settle()
+
+    def extend(self, keys: Keys, ids: Any, labels: Sequence[Any] | Coded) -> None:
+        """Add items with ids that nobody else has; if that is not sure, ``settle`` will tell."""
         if len(keys) == 0:
-            return keys
+            return
         if not isinstance(ids, Strings):
             ids = np.asarray(ids)
             ids = Strings.of(ids.tolist()) if ids.dtype == object else ids
@@ -234,10 +292,23 @@ class Directory:
         self._n_items += len(keys)
         self.n_labelled += int((numbers != NO_LABEL).sum())
         self.last_key = int(keys[-1])
-        again = np.unique(self._table.put(now.ids, size))
+
+    def note_ids(self) -> None:
+        """Have the ids so far in the table, perhaps in a thread beside the one that adds items."""
+        with _noting:
+            listing = self.listing
+            again = self._table.put(listing.ids, listing.size)
+            if len(again):
+                self._again.append(again)
+
+    def settle(self) -> Keys:
+        """Delete items whose ids came again since, and return their keys."""
+        self.note_ids()
+        again = np.unique(np.concatenate([np.empty(0, np.int64), *self._again]))
+        self._again = []
         if self._is_gone is not None:
             again = again[~self._is_gone[again]]
-        replaced = self.listing.keys[again]
+        replaced: Keys = self.listing.keys[again]
         self._delete(again)
         return replaced
 

@@ -41,7 +41,7 @@ class IdTable:
         self._zeros = zeros
         self._salt = np.uint64(secrets.randbits(64))
         self._ordered = 0  # up to this place ids ascend, and are not in the table
-        self._size = 0
+        self.size = 0  # places that were put
         self._used = self._expected = 0  # slots
         self._slots = np.full(LEAST_SLOTS, FREE, np.int32)
 
@@ -56,7 +56,11 @@ class IdTable:
         """
         if size > MOST_PLACES:
             raise MemoryError(f"{size} items are more than a table of ids can hold")
-        first, self._size = self._size, size
+        again = self._put(ids, self.size, size)
+        self.size = size
+        return again
+
+    def _put(self, ids: Ids, first: int, size: int) -> Places:
         before = np.empty(0, np.int64)
         if isinstance(ids, Strings):
             self._make_room(ids, size - first)

@@ -7,13 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.codes import Codes, code_bytes, unpack
+from streamhash.errors import FileError
 from streamhash.search import HammingIndex
 from streamhash.search.code_store import CodeStore
+from streamhash.search.directory import LiveKeys
 from streamhash.search.id_table import Zeros
 from streamhash.search.index import check_width
 
 Keys = NDArray[np.int64]
-Read = Callable[[Keys], Iterable[tuple[Codes, Keys]]]  # the codes of those of these keys there are
+# The codes of those of these keys there are; None: of all.
+Read = Callable[[Keys | None], Iterable[tuple[Codes, Keys]]]
 
 
 class MemoryBackend(HammingIndex):
@@ -51,13 +54,38 @@ class MemoryBackend(HammingIndex):
         with self._writing:
             self._store.adopt(column)
 
-    def fill(self, keys: Keys, read: Read) -> None:
-        """Hold these keys and no others, and be the one that is searched from now on."""
-        self.clear(len(keys) + len(keys) // 8)
-        for codes, some in read(keys):
-            self.append(some, codes)
+    def delete(self, keys: Keys) -> None:
+        """Delete keys; those that are not here are passed over."""
+        with self._writing:
+            positions = self._store.find(keys)
+            self._store.delete(positions[positions >= 0])
 
-    serve = fill
+    def fill(self, keys: LiveKeys, read: Read) -> None:
+        """Hold these keys and no others."""
+        self.clear(len(keys) + len(keys) // 8)
+        for piece in keys.pieces():
+            self.append(piece, np.zeros((len(piece), code_bytes(self.n_bits)), np.uint8))
+        self._recode(len(keys), read)
+
+    serve = fill  # and be the one that is searched from now on
+
+    def take_over(self, other: "MemoryBackend", n: int, read: Read) -> None:
+        """Hold what another has held, which changes no more, with the new codes of ``n`` of them.
+
+        Both use the same columns: only codes are there twice for a while.
+        """
+        with self._writing:
+            self._store.take_places(other._store)
+        self._recode(n, read)
+
+    def _recode(self, n: int, read: Read) -> None:
+        """Give all keys their codes; ``n`` must come."""
+        for codes, keys in read(None):
+            rows = check_width(codes, self.n_bits, place="MemoryBackend.serve")
+            with self._writing:
+                n -= self._store.recode(keys, rows)
+        if n:
+            raise FileError(f"the codes of {n} items are missing; refresh the collection.")
 
     def share_of_ones(self) -> list[float] | None:
         """Share of the codes in which each bit is one."""

@@ -30,6 +30,7 @@ from streamhash.codes import Codes, code_bytes
 from streamhash.errors import GoneError, InputError, UnreachableError
 from streamhash.live.backends.memory import Keys, Read
 from streamhash.optional import import_optional
+from streamhash.search.directory import LiveKeys
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +44,8 @@ CHOICES = {  # of options of an address
 NO_ITEM = np.iinfo(np.int32).max  # the distance where there are no more items
 ROWS_RETURNED = 16_384  # of a query, at most
 ROWS_SENT = 8192  # at a time
+KEYS_READ = 2**20  # about, whose codes are read in one scan of the items
+LARGEST_KEY = 2**63 - 1
 QUERIES_SENT = 256  # at a time
 LOADING_SECONDS = 60.0  # that a server may take to load what it holds
 NOT_FOUND = 100  # Milvus's code of a collection that is not there
@@ -262,15 +265,15 @@ class Table:
         )
         return [row[field] for row in rows]
 
-    def keys(self) -> Keys:
-        """Return all keys, the lowest first."""
-        found, last = [np.empty(0, np.int64)], -1
+    def keys(self, after: int = -1, last: int = LARGEST_KEY) -> Keys:
+        """Return the keys above ``after``, up to ``last``, the lowest first."""
+        found = [np.empty(0, np.int64)]
         while True:
-            rows = self._query(f"key > {last}", "key", limit=ROWS_RETURNED)
+            rows = self._query(f"key > {after} and key <= {last}", "key", limit=ROWS_RETURNED)
             found.append(np.unique(np.array(rows, np.int64)))
             if len(rows) < ROWS_RETURNED:
                 return np.concatenate(found)
-            last = max(rows)
+            after = max(rows)
 
     def count(self) -> int:
         """Return how many rows it has."""
@@ -372,7 +375,7 @@ class MilvusBackend:
     """The codes of one model in a Milvus server.
 
     ``wanted`` tells the keys that it should hold now, ``read`` their codes; without it, another
-    process sees to the changes.
+    process sees to the changes. Keys are compared in pieces: more items take no more memory.
     """
 
     is_shared = True
@@ -382,14 +385,14 @@ class MilvusBackend:
         server: Server,
         number: int,
         n_bits: int,
-        wanted: Callable[[], Keys],
+        wanted: Callable[[], LiveKeys],
         read: Read | None,
     ) -> None:
         self._server, self.address, self._number = server, server.address, number
         self.table = server.table(number, n_bits)
         self._wanted, self._writes = wanted, read is not None
         self._read: Read = read or (lambda _: ())
-        self._held: Keys | None = None  # what the table holds, while it is filled
+        self._held: LiveKeys | None = None  # what the table holds, while it is filled
         # Locks are taken in this order: catching up, then the collection's (by wanted), then this.
         self._catching, self._changing = threading.Lock(), threading.Lock()
         self._is_known = read is None  # what the table lacked, when this process began
@@ -436,20 +439,33 @@ class MilvusBackend:
         self._held = None
         self.table.create()
 
-    def fill(self, keys: Keys, read: Read) -> None:
+    def fill(self, keys: LiveKeys, read: Read) -> None:
         """Hold these keys and no others; what it holds is asked only the first time."""
         if self._held is None:
             self.table.create()
-            self._held = self.table.keys()
-        self.table.delete(np.setdiff1d(self._held, keys))
-        missing = np.setdiff1d(keys, self._held)
-        if len(missing):
-            for codes, some in read(missing):
-                self._refuse_closed()
-                self.table.put(some, codes)
+        held = self.table.keys if self._held is None else self._held.between
+        after, missing, n_missing = -1, list[Keys](), 0
+        for piece in keys.pieces():
+            last = int(piece[-1])
+            there = held(after, last)
+            self.table.delete(np.setdiff1d(there, piece, assume_unique=True))
+            missing.append(np.setdiff1d(piece, there, assume_unique=True))
+            after, n_missing = last, n_missing + len(missing[-1])
+            if n_missing >= KEYS_READ:
+                self._put(missing, read)
+                missing, n_missing = [], 0
+        self._put(missing, read)
+        self.table.delete(held(after, LARGEST_KEY))
         self._held = keys
 
-    def serve(self, keys: Keys, read: Read) -> None:
+    def _put(self, missing: list[Keys], read: Read) -> None:
+        """Send the codes of these keys."""
+        keys = np.concatenate([np.empty(0, np.int64), *missing])
+        for codes, some in read(keys) if len(keys) else ():
+            self._refuse_closed()
+            self.table.put(some, codes)
+
+    def serve(self, keys: LiveKeys, read: Read) -> None:
         """Hold these keys and no others, and let others find them by the plain name."""
         if not self._writes:
             return
@@ -523,9 +539,7 @@ class MilvusBackend:
     def _send_late(self) -> None:
         deletes = np.concatenate([np.empty(0, np.int64), *self._late_deletes])
         adds = np.setdiff1d(np.concatenate([np.empty(0, np.int64), *self._late_adds]), deletes)
-        if len(adds):
-            for codes, some in self._read(adds):
-                self.table.put(some, codes)
+        self._put([adds], self._read)
         self.table.delete(deletes)
         self._late_adds, self._late_deletes = [], []
 
