@@ -1,9 +1,10 @@
 """A refresh: from the model that serves to what has been learned, while searches and adds go on.
 
 1. Under the lock of writers, the learner is stored as the next model.
-2. Without it, fragment after fragment is encoded, in small memory and by any executor; what is done
-   is noted, so that a refresh that was interrupted goes on from there. A worker gets an address and
-   a number, reads the vectors itself, and writes the new column beside the data that is there.
+2. Without it, fragment after fragment is encoded, in small memory: as many at a time as there are
+   threads, or by any executor. What is done is noted, so that a refresh that was interrupted goes
+   on from there. A worker gets an address and a number, reads the vectors itself, and writes the
+   new column beside the data that is there.
 3. Under the lock again, the fragments that came meanwhile are encoded, one commit makes the new
    column the one that serves, and a new moment takes the place of the old in the view.
    Codes that are searched in Milvus are sent there by whoever encodes them, to a table beside the
@@ -12,12 +13,14 @@
 """
 
 import logging
+import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import Executor, Future, as_completed
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -25,11 +28,12 @@ from streamhash.codes import code_bytes
 from streamhash.errors import InputError, NotFoundError
 from streamhash.live.arrow import Keys
 from streamhash.live.backends import Backend
-from streamhash.live.journal import Journal, Model, Pieces, Result, encode
+from streamhash.live.journal import Journal, Model, Pieces, Result, Send, encode
 from streamhash.live.judgements import read_pairs
 from streamhash.live.learner import Learner, Progress
 from streamhash.live.view import View
 from streamhash.refresh import RefreshPolicy
+from streamhash.threads import ProcessLock, get_threads
 
 logger = logging.getLogger(__name__)
 
@@ -38,9 +42,17 @@ PASSES = 5  # at most, over what came meanwhile, before writers have to wait
 NOTE_SECONDS = 2.0  # between notes of what is done
 GUESSED_SECONDS = 1e-6  # an item and feature of the first refresh, before one was measured
 
-# The address of the items and its options, that of the backend and its options, the version of the
-# items, the number of the model.
-Work = tuple[str, dict[str, str] | None, str | None, dict[str, Any] | None, int, int]
+
+class Work(NamedTuple):
+    """What a worker has to know to encode fragments."""
+
+    address: str  # of the items,
+    storage_options: dict[str, str] | None
+    backend: str | None  # and where codes are sent to
+    backend_options: dict[str, Any] | None
+    version: int  # of the items
+    model: int
+    name: str  # no other work has it
 
 
 class Refresher:
@@ -286,11 +298,11 @@ class _Work:
             fragments = sorted(rows, key=lambda fragment: -rows[fragment])[:-1]
             if sum(rows.values()) <= LEFT_FOR_THE_END or not fragments:
                 break
+            name = secrets.token_hex(8)
             place = journal.address, journal.options, backend, options
+            work = Work(*place, version, self.model.number, name)
             try:
-                encode_fragments(
-                    (*place, version, self.model.number), fragments, executor, self._done
-                )
+                encode_fragments(work, fragments, executor, self._done)
             finally:
                 self._note()
 
@@ -353,41 +365,68 @@ def encode_fragments(
     executor: Executor | None,
     done: Callable[[int, Result], None],
 ) -> None:
-    """Encode fragments, calling ``done`` with each as it is ready."""
-    if executor is None:
-        encode_one = _encoder(work)
-        for fragment in fragments:
-            done(fragment, encode_one(fragment))
-        return
-    tasks: dict[Future[Result], int] = {
-        executor.submit(encode_fragment, work, fragment): fragment for fragment in fragments
-    }
+    """Encode fragments, calling ``done`` with each as it is ready; by threads if by nobody else."""
+    with _threads() if executor is None else nullcontext(executor) as used:
+        tasks: dict[Future[Result], int] = {
+            used.submit(encode_fragment, work, fragment): fragment for fragment in fragments
+        }
+        try:
+            for task in as_completed(tasks):
+                done(tasks[task], task.result())
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
+@contextmanager
+def _threads() -> Iterator[Executor]:
+    """Threads of this process, and no longer what they have encoded with."""
     try:
-        for task in as_completed(tasks):
-            done(tasks[task], task.result())
+        with ThreadPoolExecutor(get_threads(), "streamhash-refresh") as threads:
+            yield threads
     finally:
-        for task in tasks:
-            task.cancel()
+        _Encoder.forget()
 
 
 def encode_fragment(work: Work, fragment: int) -> Result:
     """Write the codes of one fragment's items by a model, as a new column; return what it is."""
-    return _encoder(work)(fragment)
+    return _Encoder.of(work).encode(fragment)
 
 
-def _encoder(work: Work) -> Callable[[int], Result]:
-    """Return what encodes fragments of a version of items with a model, by their numbers."""
-    address, storage_options, backend, options, version, number = work
-    journal, send = Journal(address, storage_options), None
-    hasher = journal.read_model(number).hasher()
-    items = journal.dataset("items").checkout_version(version)
-    if backend is not None:
-        from streamhash.live.backends.milvus import Server
+class _Encoder:
+    """Encodes fragments of a version of items with a model, which is read once for all of them."""
 
-        send = Server(backend, options).table(number, hasher.n_bits).put
+    _lock = ProcessLock()
+    _last: "ClassVar[tuple[str, _Encoder] | None]" = None  # the last work's
 
-    def encode_one(fragment: int) -> Result:
-        with journal.store.translate_errors("items"):
-            return encode(items.get_fragment(fragment), number, hasher, send)[0]
+    def __init__(self, work: Work) -> None:
+        self._journal, self._number = Journal(work.address, work.storage_options), work.model
+        self._hasher = self._journal.read_model(work.model).hasher()
+        self._items = self._journal.dataset("items").checkout_version(work.version)
+        self._send: Send | None = None
+        if work.backend is not None:
+            from streamhash.live.backends.milvus import Server
 
-    return encode_one
+            server = Server(work.backend, work.backend_options)
+            self._send = server.table(work.model, self._hasher.n_bits).put
+
+    @classmethod
+    def of(cls, work: Work) -> "_Encoder":
+        """Return the encoder of some work; threads share it, and the next work has another."""
+        with cls._lock:
+            last = cls._last
+            if last is None or last[0] != work.name:
+                last = cls._last = work.name, cls(work)
+            return last[1]
+
+    @classmethod
+    def forget(cls) -> None:
+        """Keep none for later calls."""
+        with cls._lock:
+            cls._last = None
+
+    def encode(self, fragment: int) -> Result:
+        """Encode one fragment."""
+        with self._journal.store.translate_errors("items"):
+            part = self._items.get_fragment(fragment)
+            return encode(part, self._number, self._hasher, self._send)[0]

@@ -149,6 +149,7 @@ class Server:
         self.address = MilvusAddress.parse(address, place=place)
         self._options = {**self.address.credentials(), **(options or {})}
         self._client: Any = None
+        self._connecting = threading.Lock()
 
     def call(self, method: str, *arguments: Any, **named: Any) -> Any:
         """Call the client, whatever goes wrong there being an UnreachableError."""
@@ -157,13 +158,14 @@ class Server:
 
         address = self.address
         try:
-            if self._client is None:
-                self._client = pymilvus.MilvusClient(
-                    uri=address.uri,
-                    db_name=address.database,
-                    timeout=address.timeout,
-                    **self._options,
-                )
+            with self._connecting:
+                if self._client is None:
+                    self._client = pymilvus.MilvusClient(
+                        uri=address.uri,
+                        db_name=address.database,
+                        timeout=address.timeout,
+                        **self._options,
+                    )
             function = getattr(self._client, method)
             return function(*arguments, **{"timeout": address.timeout, **named})
         except (pymilvus.MilvusException, grpc.RpcError, grpc.FutureTimeoutError) as error:
