@@ -210,6 +210,28 @@ def test_search_prints_a_table_or_json(digits, stored):
     assert [answer["query"] for answer in rows] == [0, 1, 2]
 
 
+def test_mapped_files_are_for_every_verb_that_goes_through_all_items(digits, tmp_path, monkeypatch):
+    opened = []
+    real = Collection.open
+    monkeypatch.setattr(
+        Collection, "open", lambda *a, **named: (opened.append(named["mmap"]), real(*a, **named))[1]
+    )
+    for name, words in (("plain", []), ("mapped", ["--mmap"])):
+        path = tmp_path / name
+        live("create", path, "--set", "memory=0", "--set", "features=none", "--refresh", "manual")
+        live("add", path, digits / "digits.csv", *words)
+        live("add", path, digits / "digits.csv", "--existing", "replace", *words)
+        live("refresh", path, *words)
+        live("revert", path, "--model", "1", *words)
+        live("relearn", path, *words)
+    assert opened == [False] * 5 + [True] * 5
+    found = [
+        json.loads(live("search", tmp_path / name, digits / "some.npy", "--json", *words))
+        for name, words in (("plain", []), ("mapped", ["--mmap"]))
+    ]
+    assert found[0] == found[1]
+
+
 def test_search_and_export_with_a_filter(digits, stored, tmp_path):
     search = ("search", stored, digits / "queries.jsonl", "-k", 5, "--json")
     answers = json.loads(live(*search, "--where", "id < 100 AND NOT label IN (1, 2)"))

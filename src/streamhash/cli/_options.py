@@ -38,6 +38,10 @@ Jobs = Annotated[
     int | None,
     Option(metavar="N", min=1, help="Cells to run at once (default: one on each core)."),
 ]
+Mmap = Annotated[
+    bool,
+    Option("--mmap", help="Have codes, ids and labels in mapped files: for many items."),
+]
 Nearest = Annotated[
     int, Option("-k", "--nearest", metavar="K", min=1, help="Results for each query.")
 ]

@@ -126,6 +126,7 @@ def add(
         str, Option(metavar="WHAT", help="What to do with stored ids: refuse, skip or replace.")
     ] = "refuse",
     batch: Batch = BATCH_SIZE,
+    mmap: options.Mmap = False,
 ) -> None:
     """Store items, and learn from those with labels.
 
@@ -135,7 +136,7 @@ def add(
     """
     from streamhash.live import add_from
 
-    with _open(collection) as items, console.showing_progress("adding") as progress:
+    with _open(collection, mmap=mmap) as items, console.showing_progress("adding") as progress:
         read, stored = add_from(
             items,
             **_reading(
@@ -383,6 +384,7 @@ def search(
         float | None, Option(metavar="P", help="Leave out answers that are less sure.")
     ] = None,
     fields: options.Fields = None,
+    mmap: options.Mmap = False,
     as_json: options.Json = False,
 ) -> None:
     """Find the nearest items of each query by Hamming distance.
@@ -406,7 +408,7 @@ def search(
             there["labels"] = labels  # they end where there are no more items
             answers.append({"query": name, **{w: v[: len(labels)] for w, v in there.items()}})
 
-    with _open(collection, read_only=True) as items:
+    with _open(collection, read_only=True, mmap=mmap) as items:
         shown = _fields(items, "search", fields) or []
         if item is not None:  # the item itself is left out of its answer
             wanted = items.search_options(place="search", **named)
@@ -479,6 +481,7 @@ def refresh(
     collection: Address,
     jobs: Jobs = 1,
     scheduler: options.Scheduler = None,
+    mmap: options.Mmap = False,
 ) -> None:
     """Encode all items with what has been learned, and search those codes.
 
@@ -486,7 +489,7 @@ def refresh(
     on where it stopped.
     """
     with (
-        _open(collection) as items,
+        _open(collection, mmap=mmap) as items,
         _executor(jobs, scheduler) as executor,
         console.showing_progress("encoding") as progress,
     ):
@@ -507,13 +510,14 @@ def revert(
     ],
     jobs: Jobs = 1,
     scheduler: options.Scheduler = None,
+    mmap: options.Mmap = False,
 ) -> None:
     """Encode all items with an older model, and search those codes.
 
     The learner stays as it is: relearn makes a new one of the stored items.
     """
     with (
-        _open(collection) as items,
+        _open(collection, mmap=mmap) as items,
         _executor(jobs, scheduler) as executor,
         console.showing_progress("encoding") as progress,
     ):
@@ -536,6 +540,7 @@ def relearn(
     changes: options.Changes = None,
     jobs: Jobs = 1,
     scheduler: options.Scheduler = None,
+    mmap: options.Mmap = False,
 ) -> None:
     """Learn anew from the stored items, perhaps by another method, and refresh.
 
@@ -544,7 +549,7 @@ def relearn(
     from streamhash.lab import file_settings, find_methods, make_hasher
 
     with (
-        _open(collection) as items,
+        _open(collection, mmap=mmap) as items,
         _executor(jobs, scheduler) as executor,
         console.showing_progress("learning and encoding") as progress,
     ):
@@ -787,10 +792,10 @@ def export(
     typer.echo(f"{n:,} items are in {to}.{beside}")
 
 
-def _open(address: str, *, read_only: bool = False) -> "Collection":
+def _open(address: str, *, read_only: bool = False, mmap: bool = False) -> "Collection":
     from streamhash.live import Collection
 
-    return Collection.open(address, read_only=read_only)
+    return Collection.open(address, read_only=read_only, mmap=mmap)
 
 
 def _reading(name: str, format: str | None, **columns: str | None) -> dict[str, Any]:

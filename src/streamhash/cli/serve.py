@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from streamhash.cli import _options as options
 from streamhash.errors import InputError
 
 READ, WRITE = "STREAMHASH_READ_TOKEN", "STREAMHASH_WRITE_TOKEN"
@@ -32,6 +33,7 @@ def run(
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Take no changes: another process may write.")
     ] = False,
+    mmap: options.Mmap = False,
     read_token_file: Annotated[
         Path | None,
         typer.Option(
@@ -76,6 +78,7 @@ def run(
         host=host,
         port=port,
         read_only=read_only,
+        mmap=mmap,
         tokens=Tokens(_token(read_token_file, READ), _token(write_token_file, WRITE)),
         allowed_hosts=allow_host or [],
         limits=Limits(**_limits(limit or [])),

@@ -33,6 +33,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8000,
     read_only: bool = False,
+    mmap: bool | str | PathLike[str] = False,
     tokens: Tokens | None = None,
     allowed_hosts: Iterable[str] = (),
     limits: Limits | None = None,
@@ -53,6 +54,8 @@ def serve(
         0 takes a free one.
     read_only : bool
         Open the path to read only, beside another process that writes.
+    mmap : bool or path
+        Have codes, ids and labels in mapped files, as ``Collection.open`` does.
     tokens : Tokens
         What opens the service; by default it is open.
     allowed_hosts : names
@@ -68,7 +71,7 @@ def serve(
             "file for --write-token-file (or --read-token-file), or into STREAMHASH_WRITE_TOKEN."
         )
     with ExitStack() as opened, _listen(host, port) as listening:
-        collections, folder = _open([collection, *more], read_only, opened)
+        collections, folder = _open([collection, *more], opened, read_only, mmap)
         name, actual = listening.getsockname()[:2]
         address = f"http://{f'[{name}]' if ':' in name else name}:{actual}/"
         app = create_app(
@@ -98,7 +101,10 @@ def serve(
 
 
 def _open(
-    given: list[Collection | str | PathLike[str]], read_only: bool, opened: ExitStack
+    given: list[Collection | str | PathLike[str]],
+    opened: ExitStack,
+    read_only: bool,
+    mmap: bool | str | PathLike[str],
 ) -> tuple[dict[str, Collection], Path | None]:
     """Open collections, until ``opened`` is closed; return them, and the folder of them if any."""
     collections: dict[str, Collection] = {}
@@ -114,7 +120,7 @@ def _open(
         collections[name] = collection
 
     def open_one(address: str) -> None:
-        collection = Collection.open(address, read_only=read_only, background=True)
+        collection = Collection.open(address, read_only=read_only, background=True, mmap=mmap)
         put(address, opened.enter_context(collection))
 
     for each in given:
