@@ -157,10 +157,10 @@ def ids_of(kind: str, first: int, n: int) -> NDArray[Any]:
     return scattered.astype(np.int64)
 
 
-def store(path: Path, n: int, kind: str) -> None:
+def store(path: Path, n: int, kind: str, backend: str | None = None) -> None:
     """Make a collection, whose items are learned from at the beginning only."""
     hasher = SDOH(BITS, memory=0, features=None, random_state=0)
-    items = Collection.create(path, hasher, refresh="manual", durability="process")
+    items = Collection.create(path, hasher, refresh="manual", durability="process", backend=backend)
     X, y = rows(LABELLED, STORED_FEATURES, seed=1)
     items.add(ids_of(kind, 0, LABELLED), X, y)
     items.close()
@@ -176,7 +176,8 @@ def store(path: Path, n: int, kind: str) -> None:
             ids_of(kind, first, size), X, y.tolist(), [None] * size, model.transform(X)
         )
     journal.release()
-    Collection.open(path).close()  # it says that no id is there twice, as after every closing
+    if backend is None:
+        Collection.open(path).close()  # it says that no id is there twice, as after every closing
 
 
 class Peak(threading.Thread):

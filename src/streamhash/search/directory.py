@@ -297,9 +297,11 @@ class Directory:
         """Have the ids so far in the table, perhaps in a thread beside the one that adds items."""
         with _noting:
             listing = self.listing
-            again = self._table.put(listing.ids, listing.size)
-            if len(again):
-                self._again.append(again)
+            while self._table.size < listing.size:
+                size = min(self._table.size + PIECE, listing.size)
+                again = self._table.put(listing.ids, size)
+                if len(again):
+                    self._again.append(again)
 
     def settle(self) -> Keys:
         """Delete items whose ids came again since, and return their keys."""
