@@ -280,7 +280,7 @@ def test_search_for_an_item_leaves_it_out(stored):
     )
     refused(
         run("live", "search", stored, "--id", "none"),
-        "search: id 'none' is not in this collection; ask `id in collection` first, or add it.",
+        "search: id 'none' is not in this collection; check it, or add it.",
     )
 
 
@@ -456,8 +456,7 @@ def test_delete_takes_all_or_none(digits, fresh, tmp_path):
     assert live("delete", fresh, "--ids", "-", input="5\n") == "1 items deleted; 595 are left.\n"
     refused(
         run("live", "delete", fresh, 6, 1),
-        "Collection.delete: id 1 is not in this collection; ask `id in collection` first, or add "
-        "it.",
+        "Collection.delete: id 1 is not in this collection; check it, or add it.",
     )
     assert json.loads(live("get", fresh, 6, "--json"))[0]["id"] == 6
     refused(run("live", "delete", fresh), "delete: no ids came; pass some, or --ids FILE.")

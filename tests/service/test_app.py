@@ -414,7 +414,10 @@ def test_an_empty_collection_says_that_it_is_not_ready(make_digits, ask_app, mon
         call = calling(ask_app(create_app(items)))
         assert call("/health")[0] == 200
         assert refused(call("/ready")) == (503, "not_ready")
-        assert refused(call("/api/search", {"vectors": [[1.0, 2.0]]})) == (409, "not_ready")
+        found = good(call("/api/search", {"vectors": [[1.0, 2.0]]}))
+        assert (found["model"], found["results"]) == (0, [[]])
+        body = {"vectors": [[1.0, 2.0]], "radius": 2}
+        assert refused(call("/api/search", body)) == (409, "not_ready")
         assert refused(call("/api/encode", {"vectors": [[1.0, 2.0]]})) == (409, "not_ready")
         assert refused(call("/api/refresh", {"wait": True})) == (400, "bad_input")
         assert good(call("/api/status"))["items"] == 0

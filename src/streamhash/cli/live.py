@@ -123,7 +123,7 @@ def add(
         int | None, Option(metavar="N", min=0, help="Number items without ids, starting at N.")
     ] = None,
     existing: Annotated[
-        str, Option(metavar="WHAT", help="What to do with stored ids: refuse, skip or replace.")
+        str, Option(metavar="WHAT", help="Stored ids: refuse, skip, replace or update.")
     ] = "refuse",
     batch: Batch = BATCH_SIZE,
     mmap: options.Mmap = False,
@@ -159,7 +159,9 @@ def add(
         number = items.model_number
         skipped = f"{read - stored:,} were there; " if read > stored else ""
         serves = (
-            f"model {number} serves" if number else "none can be searched before more have labels"
+            f"model {number} serves"
+            if number
+            else "they are searched by their vectors until more have labels"
         )
         typer.echo(
             f"{stored:,} items added to {collection}; {skipped}{len(items):,} in all; {serves}."
@@ -383,6 +385,9 @@ def search(
     min_probability: Annotated[
         float | None, Option(metavar="P", help="Leave out answers that are less sure.")
     ] = None,
+    radius: Annotated[
+        int | None, Option(metavar="BITS", help="Leave out what is farther away.")
+    ] = None,
     fields: options.Fields = None,
     mmap: options.Mmap = False,
     as_json: options.Json = False,
@@ -398,7 +403,7 @@ def search(
     answers: list[dict[str, Any]] = []
 
     named: dict[str, Any] = {"where": where, "rescore": rescore, "by": by, "metric": metric}
-    named |= {"query": query, "min_probability": min_probability}
+    named |= {"query": query, "min_probability": min_probability, "radius": radius}
 
     def answer(names: Iterable[Any], found: "SearchResult") -> None:
         columns: dict[str, Any] = {"items": found.ids, "distances": found.distances}

@@ -1,6 +1,7 @@
 """A durable collection: learns from labelled items as they come, and is searched all the while."""
 
 import json
+import logging
 import os
 import shutil
 import threading
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from streamhash.base import NotStartedError, OnlineHasher, check_similar
-from streamhash.codes import Codes
+from streamhash.codes import Codes, code_bytes
 from streamhash.errors import (
     ConflictError,
     FileError,
@@ -52,7 +53,7 @@ from streamhash.live.locks import ReaderLease
 from streamhash.live.log import Change
 from streamhash.live.mapped import MappedArrays
 from streamhash.live.refresh import Refresher
-from streamhash.live.scoring import Scorer
+from streamhash.live.scoring import Scorer, nearest
 from streamhash.live.search import PLAIN, SearchOptions
 from streamhash.live.store import DURABILITY
 from streamhash.live.view import Answer, View
@@ -71,6 +72,8 @@ from streamhash.search.index import check_k
 from streamhash.sparse import check_sparse
 from streamhash.storable import check_metadata, check_new_ids
 from streamhash.storage import whole_file
+
+logger = logging.getLogger(__name__)
 
 GROUP_ROWS = 4096  # of calls that are stored together, at most, unless one has more
 RETRIES = 5  # of a search whose model was replaced, and its codes dropped, before it was through
@@ -220,6 +223,7 @@ class Collection:
         self._metadata_journal: Journal | None = None  # what is found is read by
         self._metadata: dict[int, Any] = {}
         self._reading_metadata = threading.Lock()
+        self._has_told_of_loss = False  # of what replaced items had
         self._scorer = Scorer(self._stored_vectors)
         self._view.fields = Fields(self._view, self._metadata_read)
         journal.reload = self._load
@@ -485,9 +489,10 @@ class Collection:
             Several labels of an item are a list; those of all items may be a 0/1 matrix.
         metadata : a dict or None an item, or a table of pandas, polars or Arrow with a row an item;
             see ``streamhash.storable`` for what it may hold
-        existing : "refuse", "skip" or "replace"
+        existing : "refuse", "skip", "replace" or "update"
             What to do with ids that are there: refuse the call, leave out those items (so that a
-            call can be repeated when its answer was lost), or put the new ones in their place.
+            call can be repeated when its answer was lost), put the new ones in their place, or
+            change what is given and leave labels and metadata that are not, as ``update`` does.
         """
         return self._adding.run(Addition(ids, X, y, metadata, existing))
 
@@ -604,7 +609,9 @@ class Collection:
         """Return the items of a call that are to be stored, after those of a group."""
         place, existing = "Collection.add", addition.existing
         check_parameters(
-            place, {"existing": existing}, {"existing": Choice("refuse", "skip", "replace")}
+            place,
+            {"existing": existing},
+            {"existing": Choice("refuse", "skip", "replace", "update")},
         )
         rows = check_vectors(addition.X, self.n_features, self.vector_type, place=place)
         labels = self.check_labels(addition.y, len(rows), place=place)
@@ -620,14 +627,51 @@ class Collection:
                 np.int64,
             )
         new = _Checked(names, rows, labels, texts, found)
-        if not (found >= 0).any() or existing == "replace":
+        if not (found >= 0).any():
             return new
+        if existing == "replace":
+            self._tell_of_loss(new, addition)
+            return new
+        if existing == "update":
+            return new if group.keys else self._completed(new)  # it comes first in the next group
         if existing == "refuse":
             raise ConflictError(
                 f"{place}: id {names[found >= 0].tolist()[0]!r} is there already; pass "
                 'existing="skip" or "replace", or another id.'
             )
         return new.some(np.flatnonzero(found < 0))
+
+    def _completed(self, new: _Checked) -> _Checked:
+        """Take what did not come from the items whose place these take."""
+        places = np.flatnonzero(new.found >= 0)
+        labels, texts = [*new.labels], [*new.metadata]
+        names = self._view.now.directory.listing.label_names_of(new.replaced)
+        old = self._journal.items(new.replaced, vectors=False).metadata
+        both = check_metadata(
+            _merged(old, [texts[i] for i in places]), len(places), place="Collection.add"
+        )
+        for i, name, text in zip(places, names, both, strict=True):
+            labels[i], texts[i] = name if labels[i] is None else labels[i], text
+        return new._replace(labels=labels, metadata=texts)
+
+    def _tell_of_loss(self, new: _Checked, addition: Addition) -> None:
+        """Say once that items which take the place of others have nothing of theirs."""
+        if self._has_told_of_loss:
+            return
+        lost = []
+        if addition.y is None:
+            labels = self._view.now.directory.listing.label_names_of(new.replaced)
+            lost += ["labels"] if any(label is not None for label in labels) else []
+        if addition.metadata is None:
+            there = self._journal.items(new.replaced[:METADATA_READ], vectors=False).metadata
+            lost += ["metadata"] if any(each is not None for each in there) else []
+        if lost:
+            self._has_told_of_loss = True
+            logger.warning(
+                "Items that replace others take their place whole: %s of theirs are gone, as none "
+                "came; update changes what is given, and leaves the rest.",
+                " and ".join(lost),
+            )
 
     def check_labels(self, y: Any, n: int, *, place: str) -> list[ItemLabel]:
         """Return labels as the items here have them: one each, or tuples of several."""
@@ -703,6 +747,37 @@ class Collection:
                     view.label(keys, labels)
         self._refresher.run_if_due()
         self._tidy()
+
+    def update(self, ids: Any, X: Any = None, y: Any = None, *, metadata: Any = None) -> None:
+        """Change items that are there: what is given; the rest of each stays as it is.
+
+        Vectors and labels are put in the place of the old ones, and learned; of metadata, the
+        fields that are given, while others stay. All of a call is stored at once.
+
+        Parameters
+        ----------
+        ids : whole numbers or strings, of items that are there
+        X, y, metadata
+            As those of ``add``; what is None stays, also for single items.
+        """
+        place, journal = "Collection.update", self._journal
+        if X is None and y is None and metadata is None:
+            raise InputError(f"{place}: nothing came; pass X, y or metadata.")
+        with journal.changing("update", may_log=True):
+            keys, names = self._find(ids, place)
+            if len(keys) == 0:
+                return
+            if X is None and y is None:
+                old = journal.items(keys, vectors=False).metadata
+                self.set_metadata(
+                    names, _merged(old, check_metadata(metadata, len(keys), place=place))
+                )
+                return
+            rows = journal.items(keys).vectors if X is None else X
+            (done,) = self._add_each([Addition(names, rows, y, metadata, "update")])
+        if isinstance(done, Exception):
+            raise done
+        self._look_after()
 
     def set_metadata(self, ids: Any, metadata: Any) -> None:
         """Give items that are there other metadata, as ``add`` takes them; nothing is learned.
@@ -1145,12 +1220,17 @@ class Collection:
         metric: str = "cosine",
         query: str = "code",
         min_probability: float | None = None,
+        radius: int | None = None,
     ) -> SearchResult:
         """Find the ``k`` nearest items of each vector: distances and ids, both (n, k).
 
         Among equal distances the item added first comes first. Where there are fewer than ``k``
         items, rows end in distance 2147483647 and id -1 (None among strings). What is returned
         is these two, and has more by name: see ``SearchResult``. Options may be combined.
+
+        Before there is a model, all vectors are read and compared as they are, which is exact and
+        takes its time: ``model`` is 0, and distances are 1 - cosine (of ``metric``, if that is
+        another), infinite where there are no more items.
 
         Parameters
         ----------
@@ -1168,6 +1248,8 @@ class Collection:
             away as the sum of their sizes over the bits that differ.
         min_probability : float
             Leave out what has the query's label with a smaller probability; rows end earlier then.
+        radius : int
+            Leave out what is farther away, in bits; rows end earlier then.
         """
         options = self.search_options(
             where=where,
@@ -1176,8 +1258,8 @@ class Collection:
             metric=metric,
             query=query,
             min_probability=min_probability,
+            radius=radius,
         )
-        self._serving("search")
         rows = check_vectors(X, self.n_features, "float32", place="Collection.search")
         check_k(k, len(rows), len(self), place="Collection.search")
         if options.rescore is not None:
@@ -1194,8 +1276,11 @@ class Collection:
     def answer(self, rows: NDArray[np.float32], k: int, options: SearchOptions = PLAIN) -> Answer:
         """Search for rows that ``check_vectors`` returned; return all that was found of them."""
         self._follow()
+        if self._view.now.model is None:
+            found = self._answer_by_vectors(rows, k, options)
+            if found is not None:
+                return found
         for _ in range(RETRIES):
-            self._serving("search")
             number = self._view.now.number
             try:
                 found = self._answer(rows, k, options)
@@ -1220,13 +1305,37 @@ class Collection:
     def _answer(self, rows: NDArray[np.float32], k: int, options: SearchOptions) -> Answer | None:
         """Search once; None if what was found has been deleted, or another model serves."""
         found = self._view.answer(rows, k * (options.rescore or 1), options)
-        found = found._replace(calibration=self._learner.calibration_)
+        found = found.within(options.radius)._replace(calibration=self._learner.calibration_)
         if options.rescore is None:
             return found
         moment = self._view.now
         if moment.number != found.model or moment.model is None:
             return None
         return self._scorer.rescore(found, rows, moment.model, k, options)
+
+    def _answer_by_vectors(
+        self, rows: NDArray[np.float32], k: int, options: SearchOptions
+    ) -> Answer | None:
+        """Search while there is no model, by all vectors; None if there is one meanwhile."""
+        if options.query == "real" or options.by == "projections" or options.radius is not None:
+            self._serving("search")
+
+        some = None if options.where is None else self._view.fields.select(options.where).keys
+
+        def read() -> Answer | None:
+            moment = self._view.now
+            if moment.model is not None:
+                return None
+            keys = moment.directory.keys if some is None else some[moment.directory.has(some)]
+            items = self._journal.scan(keys, "vector") if len(keys) else ()
+            scores, found = nearest(rows, items, k, options.metric)
+            distances = scores if options.metric == "euclidean" else 1 - scores
+            distances = np.where(np.isnan(scores), np.float32(1), distances)  # no direction
+            distances = np.where(found < 0, np.float32(np.inf), distances)
+            codes = np.zeros((len(rows), code_bytes(self.n_bits)), np.uint8)
+            return Answer(0, codes, distances, found, moment.listing, scores)
+
+        return self._read(read)
 
     @property
     def searches_wait(self) -> bool:
@@ -1622,6 +1731,14 @@ def _mapped(journal: Journal, mmap: bool | str | PathLike[str]) -> MappedArrays 
     if not isinstance(folder, str | PathLike) or not Path(folder).is_dir():
         raise InputError(f"Collection.open: mmap={mmap!r} is no folder; pass one, True or False.")
     return MappedArrays(Path(folder))
+
+
+def _merged(old: Sequence[Any], new: Sequence[str | None]) -> list[Any]:
+    """Return metadata with fields, as JSON, put in the place of those that they had."""
+    return [
+        known if text is None else {**(known or {}), **json.loads(text)}
+        for known, text in zip(old, new, strict=True)
+    ]
 
 
 def _several(labels: str | None, hasher: OnlineHasher, place: str) -> bool | None:

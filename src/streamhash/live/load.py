@@ -53,7 +53,8 @@ def add_from(
     source, format, columns, labels, label_separator : as for ``streamhash.files.read_items``; if a
         file has a list of labels, all its labels are lists
     first_id : number items without ids by their row, from this number on
-    existing : "refuse", "skip" or "replace" items whose ids are there, as for ``Collection.add``
+    existing : "refuse", "skip", "replace" or "update"
+        Items whose ids are there, as for ``Collection.add``.
     progress : called with the items read so far, and with all of them once that is known
 
     >>> import io, tempfile

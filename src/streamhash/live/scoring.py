@@ -5,7 +5,7 @@ model that serves, stay in memory within a bound.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -148,6 +148,23 @@ class Scorer:
             return None if vectors is None else model.project(np.asarray(vectors, np.float32))
 
         return self._projections[1].filled(keys, project)
+
+
+def nearest(
+    rows: Rows, batches: Iterable[Batch], k: int, metric: str
+) -> tuple[NDArray[np.float32], Keys]:
+    """Score all items, and return the scores and keys of the best ``k`` for each row, (n, k)."""
+    scores = np.full((len(rows), k), np.nan, np.float32)
+    keys = np.full((len(rows), k), -1, np.int64)
+    for batch in batches:
+        for i, row in enumerate(rows):
+            new = np.concatenate([scores[i], score(row, batch.vectors, metric)])
+            named = np.concatenate([keys[i], batch.keys])
+            # What is not a number comes last, and what is no item after that.
+            worse = (named < 0, new if metric == "euclidean" else -new)
+            first = np.lexsort((worse[1], worse[0]))[:k]
+            scores[i], keys[i] = new[first], named[first]
+    return scores, keys
 
 
 def score(query: Rows, items: Rows, metric: str) -> NDArray[np.float32]:

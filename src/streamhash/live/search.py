@@ -14,6 +14,7 @@ RULES = {
     "metric": Choice("cosine", "dot", "euclidean"),
     "query": Choice("code", "real"),
     "min_probability": Maybe(Number(at_least=0, at_most=1)),
+    "radius": Maybe(Whole(0)),
 }
 
 
@@ -26,6 +27,7 @@ class SearchOptions(NamedTuple):
     metric: str = "cosine"  # and how
     query: str = "code"  # what is compared with the items' codes: the query's, or its projections
     min_probability: float | None = None  # answers that are less sure are left out
+    radius: int | None = None  # and those that are farther away
 
     @classmethod
     def checked(cls, place: str, **options: Any) -> Self:

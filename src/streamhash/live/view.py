@@ -90,9 +90,9 @@ class Moment(NamedTuple):
 class Answer(NamedTuple):
     """What a search found, all of it by one model."""
 
-    model: int
+    model: int  # its number; 0 while there is none, and vectors were compared as they are
     codes: Codes  # (n, bytes), of the queries
-    distances: NDArray[np.int32]  # (n, k)
+    distances: NDArray[Any]  # (n, k), whole numbers; while there is no model, 1 - cosine
     keys: Keys  # (n, k), -1 where there are no more items
     listing: Listing  # that the keys are looked up in
     scores: NDArray[np.float32] | None = None  # (n, k), NaN where there are no more items
@@ -118,7 +118,14 @@ class Answer(NamedTuple):
                 f"{place}: min_probability={probability:g}, and nothing is known of probabilities "
                 "yet; add labelled items, which ask before they are learned, or leave it out."
             )
-        keep = known >= probability
+        return self._only(known >= probability)
+
+    def within(self, radius: int | None) -> "Answer":
+        """Leave out what is farther away."""
+        return self if radius is None else self._only(self.distances <= radius)
+
+    def _only(self, keep: NDArray[np.bool_]) -> "Answer":
+        """Leave out all else; rows end earlier then."""
         order = np.argsort(~keep, axis=1, kind="stable")  # what is kept, first
         ends = np.arange(keep.shape[1]) >= keep.sum(axis=1)[:, None]
         empty = self.with_each(lambda values: np.take_along_axis(values, order, axis=1))

@@ -138,7 +138,7 @@ class Client:
         head, content = self._frame("/api/search", {"k": int(k), "model": model, **options}, X)
         shape = head["shape"]
         _, content = read_array(content, "uint8", [shape[0], head["code_bytes"]])
-        distances, content = read_array(content, "int32", shape)
+        distances, content = read_array(content, head.get("distances", "int32"), shape)
         if "ids" in head:
             ids: NDArray[Any] = np.empty(shape, object)
             ids[:] = head["ids"]

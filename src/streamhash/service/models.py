@@ -88,9 +88,12 @@ class SearchBody(VectorBody):
     min_probability: Annotated[float, Field(ge=0, le=1)] | None = Field(
         None, description="Leave out answers that are less sure."
     )
+    radius: Annotated[int, Field(ge=0)] | None = Field(
+        None, description="Leave out what is farther away, in bits."
+    )
 
 
-OPTIONS = ("where", "rescore", "by", "metric", "query", "min_probability")  # of a search
+OPTIONS = ("where", "rescore", "by", "metric", "query", "min_probability", "radius")  # of a search
 
 
 class EncodeBody(VectorBody):
@@ -113,7 +116,7 @@ class AddBody(VectorBody):
     ids: Ids | None = Field(None, description="One an item; null numbers them on.")
     labels: Labels | None = Field(None, description="One an item, or a list, null for none.")
     metadata: Metadata | None = Field(None, description="One an item.")
-    existing: Literal["refuse", "skip", "replace"] = Field(
+    existing: Literal["refuse", "skip", "replace", "update"] = Field(
         "refuse", description="What to do with ids that are there."
     )
 
@@ -258,7 +261,7 @@ class ShortItem(BaseModel):
 class Neighbour(ShortItem):
     """An item that was found."""
 
-    distance: int
+    distance: int | float  # bits; before there is a model, 1 - cosine
     score: float | None = Field(None, description="Of a rescored search, or a real-valued one.")
     probability: float | None = Field(None, description="That it has the query's label.")
 

@@ -62,6 +62,8 @@ def _raw_found(found: Found) -> Response:
     head: dict[str, Any] = {"model": answer.model, "sample": found.sample, "shape": shape}
     head |= {"code_bytes": answer.codes.shape[1], "labels": answer.labels()}
     arrays: list[NDArray[Any]] = [answer.codes, answer.distances]
+    if answer.distances.dtype != np.int32:  # before there is a model
+        head["distances"] = str(answer.distances.dtype)
     if ids.dtype == object:  # strings are not of one length
         head["ids"] = ids.tolist()
     else:

@@ -428,8 +428,9 @@ export function searchView(page) {
       el(
         "p",
         { class: "distance" },
-        el("b", {}, distance),
-        el("span", {}, distance === 1 ? " bit" : " bits"),
+        // Before there is a model, vectors are compared as they are.
+        el("b", {}, Number.isInteger(distance) ? distance : distance.toFixed(3)),
+        el("span", {}, !Number.isInteger(distance) ? " apart" : distance === 1 ? " bit" : " bits"),
       ),
       Number.isFinite(probability)
         ? el(
