@@ -2,16 +2,20 @@
 
 Vectors of 128 dimensions, codes of 64 bits, all durable (``synchronous=FULL`` of SQLite, synced
 here; Lance syncs nothing). Where the time of a single add goes; adds a second of 1, 8 and 64
-threads; batches of 1,000; and adds, deletes and searches for long, by tenths.
+threads, and of 1, 8 and 64 clients of a service in another process, who are ``wrk``; batches of
+1,000; and adds, deletes and searches for long, by tenths.
 
-    python benchmarks/commits.py [--adds 100000] [--folder DISK]
+    python benchmarks/commits.py [--adds 100000] [--folder DISK] [--part threads]
 
 Read the ratios and the processor time: by the clock, waiting for a busy machine counts as well.
 """
 
 import argparse
+import json
 import os
+import shutil
 import sqlite3
+import subprocess
 import tempfile
 import threading
 import time
@@ -22,8 +26,10 @@ from typing import Any
 import numpy as np
 
 from _machine import describe_machine
+from serve_empty import SCRIPT, processor
+from serve_load import service
 from streamhash import SDOH, set_threads
-from streamhash.live import Collection, checksums, journal, log
+from streamhash.live import Collection, journal, learner, log, view
 
 D, BITS, BATCH = 128, 64, 1000
 RANDOM = np.random.default_rng(0)
@@ -63,6 +69,37 @@ def row(i: int) -> slice:
     return slice(i % len(X), i % len(X) + 1)
 
 
+class Parts:
+    """Seconds that calls of some functions take, each without those that it calls of the others."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._inner: list[float] = []  # of the calls that are under way
+        self._before: list[tuple[Any, str, Any]] = []
+
+    def time(self, name: str, owner: Any, function: str) -> None:
+        call = getattr(owner, function)
+
+        def timed(*arguments: Any, **named: Any) -> Any:
+            self._inner.append(0.0)
+            start = time.perf_counter()
+            try:
+                return call(*arguments, **named)
+            finally:
+                seconds = time.perf_counter() - start
+                own = seconds - self._inner.pop()
+                self.seconds[name] = self.seconds.get(name, 0.0) + own
+                if self._inner:
+                    self._inner[-1] += seconds
+
+        self._before.append((owner, function, call))
+        setattr(owner, function, timed)
+
+    def stop(self) -> None:
+        for owner, function, call in self._before:
+            setattr(owner, function, call)
+
+
 def single(folder: Path, n: int) -> None:
     """One after the other: ours, the parts of ours, and peers."""
     import lance
@@ -78,19 +115,28 @@ def single(folder: Path, n: int) -> None:
     database.execute("PRAGMA journal_mode=WAL")
     database.execute("PRAGMA synchronous=FULL")
     database.execute("CREATE TABLE items (id INTEGER PRIMARY KEY, vector BLOB, label TEXT)")
-    parts = {"write of the record": 0.0, "its sync": 0.0}
-    write, sync, at = log._write, checksums.sync_handle, vars(log)
+    parts = {name: Parts() for name in ("plain", "labelled")}
 
-    def timed(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapped(*arguments: Any) -> Any:
-            start = time.perf_counter()
-            found = call(*arguments)
-            parts[name] += time.perf_counter() - start
-            return found
+    def ours(kind: str, top: int, vector: Any, label: Any) -> None:
+        spent = parts[kind]
+        spent.time("sync of the record", log, "sync_handle")
+        spent.time("write of the record", log, "_write")
+        spent.time("Lance: what was learned, folds, tidying", journal.Journal, "_store_state")
+        spent.time("Lance: what was learned, folds, tidying", journal.Journal, "tidy")
+        spent.time("Lance: what was learned, folds, tidying", journal.Journal, "_follow_state")
+        spent.time("Lance: is it the only writer?", journal.Journal, "_refuse_second")
+        spent.time("ours: checks", Collection, "_checked")
+        spent.time("ours: codes", Collection, "_codes")
+        spent.time("ours: a stage is learned", learner.Learner, "learn")
+        spent.time("ours: neighbours, counted", Collection, "_taught")
+        spent.time("ours: memory that searches see", view.View, "append")
+        spent.time("ours: all else", items, "add")
+        try:
+            kinds[kind].call(lambda: items.add([top], vector, label))
+        finally:
+            spent.stop()
+            del items.__dict__["add"]
 
-        return wrapped
-
-    at |= {"_write": timed("write of the record", write), "sync_handle": timed("its sync", sync)}
     for i in range(n):  # by turns, so that what else the machine does strikes all alike
         vector, label, top = X[row(i)], Y[row(i)], next(tops)
         insert = "INSERT INTO items VALUES (?, ?, ?)"
@@ -101,16 +147,20 @@ def single(folder: Path, n: int) -> None:
         mode = "append" if i else "create"
         place = str(folder / "peer.lance")
         kinds["Lance"].call(lambda t=table, m=mode, p=place: lance.write_dataset(t, p, mode=m))  # type: ignore[misc]
-        kinds["plain"].call(lambda t=top, v=vector: items.add([t], v))  # type: ignore[misc]
-        top = next(tops)
-        kinds["labelled"].call(lambda t=top, v=vector, y=label: items.add([t], v, y))  # type: ignore[misc]
-    at |= {"_write": write, "sync_handle": sync}
+        ours("plain", top, vector, None)
+        ours("labelled", next(tops), vector, label)
     print(kinds["SQLite"].line("SQLite, insert (WAL, FULL)"))
     print(kinds["Lance"].line("Lance, append (not synced)"))
     print(kinds["plain"].line("collection, without a label"))
     print(kinds["labelled"].line("collection, with a label"))
-    for name, seconds in parts.items():
-        print(f"  of these, {name}: {1e3 * seconds / (2 * n):.3f} ms an add, mean")
+    print(
+        f"\n{'where the time of one add goes':<44}{'plain, ms':>10}{'labelled, ms':>14}   (means)"
+    )
+    for name in sorted({*parts["plain"].seconds, *parts["labelled"].seconds}, reverse=True):
+        mean = [1e3 * parts[kind].seconds.get(name, 0.0) / n for kind in ("plain", "labelled")]
+        print(f"  {name:<42}{mean[0]:>10.3f}{mean[1]:>14.3f}")
+    total = [1e3 * np.mean(kinds[kind].wall) for kind in ("plain", "labelled")]
+    print(f"  {'together':<42}{total[0]:>10.3f}{total[1]:>14.3f}")
     items.close()
 
 
@@ -150,6 +200,38 @@ def together(folder: Path, n: int) -> None:
     items.close()
 
 
+def served(folder: Path, seconds: int) -> None:
+    """Clients of a service that add single rows, each waiting for its answer."""
+    if shutil.which("wrk") is None:
+        print("\nno wrk (apt-get install wrk): clients over HTTP are left out")
+        return
+    made(folder, "served").close()
+    (folder / "ask.lua").write_text(SCRIPT)
+    head = f"{'clients over HTTP, single rows':<34}{'a second':>10}{'CPU, ms':>10}"
+    print(f"\n{head}{'mean, ms':>10}{'p99, ms':>10}{'failed':>8}")
+    with service(folder / "served") as (url, pid):
+        for labelled in (False, True):
+            rows = zip(X.astype(float).round(4).tolist(), Y, strict=True)
+            bodies = [{"vectors": [x], **({"labels": [y]} if labelled else {})} for x, y in rows]
+            (folder / "bodies").write_text("\n".join(map(json.dumps, bodies)))
+            for clients in (1, 8, 64):
+                command = ["wrk", "-t1", f"-c{clients}", f"-d{seconds}s", "-s"]
+                command += [str(folder / "ask.lua"), f"{url}/api/items"]
+                environment, used = {**os.environ, "BODIES": str(folder / "bodies")}, processor(pid)
+                said = subprocess.run(
+                    command, env=environment, capture_output=True, text=True, check=True
+                )
+                used = processor(pid) - used
+                n, duration, failed, mean, p99 = said.stdout.rpartition("DONE ")[2].split()
+                name = f"{clients}, {'with' if labelled else 'without'} labels"
+                print(
+                    f"{name:<34}{int(n) / (int(duration) / 1e6):>10,.0f}"
+                    f"{1e3 * used / max(int(n), 1):>10.2f}{float(mean) / 1000:>10.1f}"
+                    f"{float(p99) / 1000:>10.1f}{failed:>8}",
+                    flush=True,
+                )
+
+
 def batches(folder: Path, n: int) -> None:
     """Batches without labels, by turns with Lance's append of the same rows."""
     import lance
@@ -174,8 +256,18 @@ def batches(folder: Path, n: int) -> None:
 
 
 def lasting(folder: Path, n: int) -> None:
-    """Adds with labels, deletes and searches in between: by tenths."""
-    items, tenths = made(folder, "lasting"), []
+    """Adds with labels, deletes and searches in between: by tenths, and what tidying takes."""
+    items, tenths, tidying, folding = made(folder, "lasting"), [], Timed(), Timed()
+    tidy, fold_log = journal.Journal.tidy, journal.Journal.fold_log
+
+    def timed_tidy(self: journal.Journal, *arguments: Any) -> None:
+        tidying.call(lambda: tidy(self, *arguments))
+
+    def timed_fold(self: journal.Journal, **named: Any) -> None:
+        folding.call(lambda: fold_log(self, **named))
+
+    journal.Journal.tidy = timed_tidy  # type: ignore[method-assign,assignment]
+    journal.Journal.fold_log = timed_fold  # type: ignore[method-assign]
     for tenth in range(10):
         adds, searches = Timed(), Timed()
         for i in range(tenth * n // 10, (tenth + 1) * n // 10):
@@ -201,24 +293,36 @@ def lasting(folder: Path, n: int) -> None:
     ratios = np.quantile(last.wall, [0.5, 0.99]) / np.quantile(second.wall, [0.5, 0.99])
     used = last.processor / second.processor
     print(f"last tenth over second: p50 {ratios[0]:.2f}, p99 {ratios[1]:.2f}, processor {used:.2f}")
+    for name, timed in (("a piece of tidying up", tidying), ("of these, folding the log", folding)):
+        worst = sorted(timed.wall)[-10:]
+        print(f"{name}: the ten longest took {', '.join(f'{1e3 * t:.0f}' for t in worst)} ms")
+    journal.Journal.tidy = tidy  # type: ignore[method-assign]
+    journal.Journal.fold_log = fold_log  # type: ignore[method-assign]
     items.close()
+
+
+PARTS: dict[str, Callable[[Path, int], None]] = {
+    "single": lambda folder, n: single(folder, max(100, n // 250)),
+    "threads": lambda folder, n: together(folder, max(500, n // 25)),
+    "http": lambda folder, n: served(folder, 3 if n < 50_000 else 6),
+    "batches": lambda folder, n: batches(folder, max(40, n // 500)),
+    "lasting": lasting,
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--adds", type=int, default=100_000)
     parser.add_argument("--folder", default=".", help="on the disk that is measured")
+    parser.add_argument("--part", choices=[*PARTS], action="append", help="this alone; may repeat")
     options = parser.parse_args()
     set_threads(1)
     n = options.adds
     print(describe_machine("pylance"))
     print(f"load {os.getloadavg()[0]:.1f}; log of {journal.LOG_BYTES >> 20} MiB at most")
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
-        folder = Path(name)
-        single(folder, max(100, n // 250))
-        together(folder, max(500, n // 25))
-        batches(folder, max(40, n // 500))
-        lasting(folder, n)
+        for part in options.part or PARTS:
+            PARTS[part](Path(name), n)
     print(f"load {os.getloadavg()[0]:.1f} at the end")
 
 

@@ -57,7 +57,7 @@ def store(path: Path, n: int, d: int) -> None:
         items.add(range(LABELLED), X, y)
     journal = Journal(str(path))
     journal.open(read_only=False)
-    journal.load()[2].release()
+    journal.load()[-1].release()
     serving = journal.read_model(journal.serving)
     journal.append_model(serving._replace(number=serving.number + 1))  # as a refresh begins
     for first in range(LABELLED, n, STORED_NUMBERS // d):

@@ -166,7 +166,7 @@ def store(path: Path, n: int, kind: str, backend: str | None = None) -> None:
     items.close()
     journal = Journal(str(path))
     journal.open(read_only=False)
-    journal.load()[2].release()
+    journal.load()[-1].release()
     model = journal.read_model(journal.serving).hasher()
     for first in range(LABELLED, n, STORED):
         size = min(STORED, n - first)

@@ -122,7 +122,9 @@ def share_label(label: Any, others: Iterable[Any]) -> list[bool]:
     [True, False, False]
     """
     own = {*each_label(label)}
-    return [not own.isdisjoint(each_label(other)) for other in others]
+    return [
+        not own.isdisjoint(other) if isinstance(other, tuple) else other in own for other in others
+    ]
 
 
 def label_lists(Y: NDArray[Any], names: Sequence[Any] | None = None) -> list[list[Any]]:

@@ -1,17 +1,22 @@
 """Small changes in the log: read beside the datasets, folded, and there after any crash."""
 
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import textwrap
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from streamhash import SDOH, FileError, InUseError
 from streamhash.live import Collection, journal, log, verify
+from streamhash.live.calibration import Counted
+from streamhash.live.delta import Delta
 
 D = 8
 
@@ -316,20 +321,84 @@ def test_a_record_is_one_write_and_one_sync(tmp_path, monkeypatch):
 
 
 def test_files_and_bytes_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(journal, "LOG_CHANGES", 16)
-    items = made(tmp_path / "items")
-    random = np.random.default_rng(0)
-    for i in range(100, 700):
+    """As docs/live.md says under "How much there is", with smaller numbers."""
+    tidy_after, small, changes, log_bytes = 12, 64, 16, 20_000
+    monkeypatch.setattr(journal, "TIDY_AFTER", tidy_after)
+    monkeypatch.setattr(journal, "SMALL_FRAGMENT", small)
+    monkeypatch.setattr(journal, "LOG_CHANGES", changes)
+    monkeypatch.setattr(journal, "LOG_BYTES", log_bytes)
+    items, folder = made(tmp_path / "items"), tmp_path / "items"
+    random, most = np.random.default_rng(0), dict.fromkeys(("versions", "fragments", "files"), 0)
+    for i in range(100, 900):
         items.add([i], X[i % 400 : i % 400 + 1], [Y[i % 400]] if i % 2 else None)
-        if i % 4 == 0:
+        if i % 3 == 0:
             items.delete([int(random.choice(items.ids))])
-        if i % 50 == 0:
-            logs = [*(tmp_path / "items" / "log").iterdir()]
-            assert len(logs) <= 3
-            versions = [*(tmp_path / "items").glob("*/_versions/*.manifest")]
-            assert len(versions) <= 6 * (journal.TIDY_AFTER + 2 * journal.KEPT)
-    assert verify(tmp_path / "items").damages == []
+        if i % 7 == 0:
+            items.label([items.ids[-1]], [i % 3])
+        logs = [path for path in (folder / "log").iterdir() if path.name != log.ACKNOWLEDGED]
+        assert len(logs) <= 2
+        assert all(path.stat().st_size <= log_bytes + 30_000 for path in logs)  # and one change
+        versions = [*folder.glob("*/_versions/*.manifest")]
+        by_name = dict.fromkeys(journal.NAMES, 0)
+        for path in versions:
+            by_name[path.parent.parent.stem] += 1
+        counted = sum(by_name[name] for name in ("items", "labels", "learner"))
+        fold = 4  # versions that a fold makes; while all is tidied up, one may come, and joins
+        assert counted <= tidy_after + 3 * journal.KEPT + 2 * fold
+        stored = items._journal.dataset("items")
+        fragments = stored.get_fragments()
+        assert len(fragments) <= tidy_after + 2 + 2 * stored.count_rows() // small
+        dead = sum(each.num_deletions for each in fragments)
+        assert dead <= max(stored.count_rows(), small) + changes * tidy_after
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        assert len(files) <= len(versions) * (3 + len(fragments)) + 20
+        found = {"versions": counted, "fragments": len(fragments), "files": len(files)}
+        most = {name: max(value, most[name]) for name, value in found.items()}
+    assert most["versions"] > journal.KEPT * 3 + 2  # the bounds mean something
+    assert verify(folder).damages == []
     items.close()
+
+
+def test_tidying_up_is_done_in_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr(journal, "TIDY_AFTER", 12)
+    monkeypatch.setattr(journal, "LOG_CHANGES", 4)
+    items, done, call = made(tmp_path / "items"), [], [0]
+
+    def count(owner, name):
+        before = getattr(owner, name)
+
+        def counted(self, *arguments, **options):
+            if name != "fold_log" or self._tail.n_changes > 4:  # else it has nothing to do
+                done.append((call[0], name, arguments[0] if arguments else ""))
+            return before(self, *arguments, **options)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    count(journal.Journal, "join_fragments")
+    count(journal.Journal, "fold_log")
+    count(type(items._journal.store), "forget")
+    for call[0] in range(100, 220):
+        items.add([call[0]], X[call[0] : call[0] + 1])
+    forgotten = {what for _, name, what in done if name == "forget"}
+    assert {"items", "labels", "learner", "models", "encoded"} <= forgotten
+    for number in range(100, 220):
+        kinds = [name for n, name, what in done if n == number and what != "state"]
+        assert kinds in ([], ["fold_log"], ["forget"], ["join_fragments"], ["join_fragments"] * 2)
+    items.close()
+
+
+def test_what_was_begun_of_tidying_up_is_done_by_close(tmp_path, monkeypatch):
+    monkeypatch.setattr(journal, "TIDY_AFTER", 12)
+    monkeypatch.setattr(journal, "LOG_CHANGES", 1)
+    items = made(tmp_path / "items")
+    for i in range(100, 200):
+        items.add([i], X[i : i + 1])
+        if items._journal._chores is not None:
+            break
+    n = len(items._journal.store.versions("learner"))
+    assert n > journal.KEPT + 1
+    items.close()
+    assert len(items._journal.store.versions("learner")) <= journal.KEPT
 
 
 @pytest.mark.parametrize("names", ["numbers", "strings"])
@@ -340,7 +409,17 @@ def test_a_change_as_bytes(names):
     gone, labelled = np.array([1, 2**40]), np.array([9])
     texts = ['"x"', None], [None, '{"a": 1}']
     whole = log.Change(
-        np.arange(2) + 2**33, ids, vectors, *texts, codes, gone, labelled, ["3"], b"learner", 7
+        np.arange(2) + 2**33,
+        ids,
+        vectors,
+        *texts,
+        codes,
+        gone,
+        labelled,
+        ["3"],
+        b"learner",
+        7,
+        None,
     )
     again = log.Change.from_bytes(b"".join(whole.to_bytes()))
     for mine, theirs in zip(whole, again, strict=True):
@@ -353,3 +432,123 @@ def test_a_change_as_bytes(names):
         1,
         2**40,
     ]
+
+
+FILES = Path(__file__).parents[1] / "files"
+
+
+def records(items):
+    """What each record of the log in force holds of the learner."""
+    used = items._journal
+    found = [change for change, _ in log.read(used.folder, used._log_name)]
+    return ["whole" if c.learner else "delta" if c.delta else None for c in found]
+
+
+def learner_of(items):
+    knowledge = items._learner.copy().knowledge
+    knowledge.hasher_.settle()
+    return items._learner.to_bytes(), knowledge.to_bytes()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_deltas_of_the_learner_are_followed_to_the_last_bit(tmp_path, monkeypatch, seed):
+    monkeypatch.setattr(journal, "MOST_DELTAS", 5)
+    X, Y = stream(seed=seed)
+    items, random = made(tmp_path / "items"), np.random.default_rng(seed)
+    with Collection.open(tmp_path / "items", read_only=True) as reader:
+        for i in range(100, 180):
+            items.add([i], X[i : i + 1], [Y[i]] if random.random() < 0.8 else None)
+            if random.random() < 0.2:
+                items.delete([items.ids[-1 - int(random.integers(3))]])
+            if i in items and random.random() < 0.2:
+                items.label([i], [int(random.integers(3))])
+            if i % 9 == 0:
+                assert len(reader) == len(items)  # it follows
+                assert learner_of(reader) == learner_of(items)
+                left = shutil.copytree(tmp_path / "items", tmp_path / f"left{i}")
+                with Collection.open(left) as again:
+                    assert learner_of(again) == learner_of(items)
+    kinds = records(items)
+    assert {"whole", "delta"} <= {*kinds}
+    run = "".join({"whole": "w", "delta": "d"}.get(kind, "") for kind in kinds)
+    assert "d" * 6 not in run  # now and then it is whole, so that there is little to follow
+    items.close()
+    with Collection.open(tmp_path / "items") as again:
+        assert again._learner.monitor_.n_answers_ > 40
+
+
+def test_items_with_several_labels_that_wait_are_deltas_too(tmp_path):
+    hasher = SDOH(16, batch_size=10, n_features=32, memory=40, random_state=0)
+    path = tmp_path / "items"
+    items = Collection.create(path, hasher, refresh="manual", random_state=0, labels="several")
+    items.add(range(40), X[:40], [[y, 7] for y in Y[:40]])
+    for i in range(50, 58):
+        items.add([i], X[i : i + 1], [[Y[i], "new"] if i % 2 else [Y[i]]])
+    assert records(items)[0] == "delta"
+    with Collection.open(shutil.copytree(path, tmp_path / "left")) as again:
+        assert learner_of(again) == learner_of(items)
+    items.close()
+
+
+def test_logs_of_format_1_are_read(tmp_path):
+    """Each record has the whole learner; they were written before there were deltas."""
+    with zipfile.ZipFile(FILES / "log1-collection.zip") as archive:
+        archive.extractall(tmp_path)
+    facts = json.loads((FILES / "log1-collection.json").read_text())
+
+    def check(items):
+        found = items.get(items.ids)
+        assert [[i.id, i.vector.tolist(), i.label, i.metadata] for i in found] == facts["items"]
+        learner = items._learner
+        assert learner.waiting_keys.tolist() == facts["waiting"]
+        assert (learner.n_learned_, learner.monitor_.n_answers_) == (
+            facts["learned"],
+            facts["answers"],
+        )
+        assert learner.monitor_.recent_ == facts["recent"]
+        assert learner.calibration_.queries_.tolist() == facts["queries"]
+
+    with Collection.open(tmp_path, read_only=True) as items:
+        assert n_logged(items) == facts["records"]
+        check(items)
+    with Collection.open(tmp_path) as items:
+        check(items)
+        items.add([200], X[200:201], [1])
+        items.delete([200])
+    with Collection.open(tmp_path) as items:
+        assert [item[0] for item in facts["items"]] == items.ids
+
+
+def test_a_log_of_a_later_version_is_refused(tmp_path, monkeypatch):
+    items = made(tmp_path / "items")
+    with monkeypatch.context() as patch:
+        patch.setattr(log, "FORMAT", 3)
+        items.add([50], X[50:51], [1])
+    left = shutil.copytree(tmp_path / "items", tmp_path / "left")
+    with pytest.raises(FileError, match="have format 3, of a later streamhash; "):
+        Collection.open(left)
+    items.close()
+
+
+@pytest.mark.parametrize("parts", [(), ("votes",), ("votes", "reliability")])
+def test_a_delta_as_bytes(parts):
+    random = np.random.default_rng(0)
+    shapes = {"pairs": (2, 8, 65), "votes": (2, 2, 51), "reliability": (2, 3, 15)}
+    counted = {"votes": None, "reliability": None}
+    for name in ("pairs", *parts):
+        values = random.random(shapes[name])
+        counted[name] = np.where(values > 0.9, values, 0)
+    whole = Delta(
+        np.array([2**40, 7]),
+        np.array([3]),
+        True,
+        1.25,
+        9,
+        random.random(3),
+        Counted(4, 3, **counted),
+    )
+    again = Delta.from_bytes(whole.to_bytes())
+    for mine, theirs in zip([*whole[:-1], *whole[-1]], [*again[:-1], *again[-1]], strict=True):
+        assert np.array_equal(mine, theirs)
+        assert getattr(mine, "dtype", None) == getattr(theirs, "dtype", None)
+    assert Delta.from_bytes(Delta().to_bytes()).counted is None

@@ -23,6 +23,7 @@ best label was right, and how often the others were.
 """
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,17 +83,36 @@ def judge(
     """
     there = np.where(distances < 0, np.iinfo(np.int32).max, distances)
     nearest = there.min(axis=1, keepdims=True, initial=np.iinfo(np.int32).max)
-    own = [each_label(label) for label in labels]
-    order = np.full(distances.shape, -1)
-    right = np.zeros(distances.shape, bool)
-    voting: list[list[Labels]] = []
-    for i, (row, mine) in enumerate(zip(found, own, strict=True)):
-        places = [j for j, label in enumerate(row) if label is not None]
-        theirs = [each_label(row[j]) for j in places]
-        order[i, : len(places)] = distances[i, places]
-        right[i, : len(places)] = share_label(mine, theirs)
-        voting.append(theirs[:NEIGHBOURS])
+    numbers: dict[Any, int] = {}
+    each = [numbers.setdefault(label, len(numbers)) for row in found for label in row]
+    of_label = np.array(each, np.int64).reshape(distances.shape)
+    known = of_label != numbers.get(None, -1)
+    first = np.argsort(~known, axis=1, kind="stable")  # those with a label, the nearest first
+    known, of_label = (np.take_along_axis(values, first, axis=1) for values in (known, of_label))
+    order = np.where(known, np.take_along_axis(distances, first, axis=1), -1)
+    own, names = [each_label(label) for label in labels], [*numbers]
+    if any(isinstance(label, tuple) for label in chain(names, labels)):
+        shared = np.array([share_label(label, names) for label in labels], bool)
+        right = np.take_along_axis(shared.reshape(len(own), -1), of_label, axis=1)
+    else:
+        mine = np.array([numbers.get(label, -1) for label in labels], np.int64)
+        right = known & (of_label == mine[:, None])
+    n_voting = np.minimum(known.sum(axis=1), NEIGHBOURS).tolist()
+    voting = [
+        [each_label(names[number]) for number in row[:n]]
+        for row, n in zip(of_label[:, :NEIGHBOURS].tolist(), n_voting, strict=True)
+    ]
     return Judged(order, right, nearest, voting, own, codes)
+
+
+class Counted(NamedTuple):
+    """What queries add to the counts of a model."""
+
+    model: int
+    queries: int
+    pairs: NDArray[np.float64]  # (2, classes, cells)
+    votes: NDArray[np.float64] | None  # (2, 2, scores), if probabilities were known
+    reliability: NDArray[np.float64] | None  # (2, 3, bins), if they were told
 
 
 class Calibration(Streaming):
@@ -142,17 +162,20 @@ class Calibration(Streaming):
 
     # ---------------------------------------------------------------------------------- counting
 
-    def count(self, model: int, judged: Judged) -> None:
-        """Count what queries have found by a model, and compare it with what is said of it."""
+    def count(self, model: int, judged: Judged) -> Counted | None:
+        """Count what queries have found by a model, and compare it with what is said of it.
+
+        Returns what was counted, which ``add`` adds to counts that are as these were.
+        """
         n = sum(1 for row in judged.found if row)  # of queries that found something
         if n == 0:
-            return
-        before, place = self._curves(model), self._begun(model)
-        fade = 0.5 ** (n / HALF_LIFE)
-        self._set(place, queries_=n, pairs_=self._pairs(judged), fade=fade)
+            return None
+        before = self._curves(model)
+        counted = Counted(model, n, self._pairs(judged), None, None)
+        self._add_pairs(counted)
         curves = before or self._curves(model)
         if curves is None:
-            return
+            return counted
         said = self._looked_up(curves.pairs, judged.distances, judged.nearest)
         ballots = [tally(*ballot) for ballot in zip(judged.found, said, strict=True)]
         if before is not None and model != COMING:
@@ -162,8 +185,26 @@ class Calibration(Streaming):
             scores = np.array([score for (_, score), _ in best])
             true = np.array([label in own for (label, _), own in best], bool)
             new = binned(said[voting], judged.right[voting]), binned(before.best(scores), true)
-            self.reliability_ = self.reliability_ * fade + np.array(new)
-        self._set(place, votes_=_counted(ballots, judged.own), fade=fade)
+            counted = counted._replace(reliability=np.array(new))
+        counted = counted._replace(votes=_counted(ballots, judged.own))
+        self._add_votes(counted)
+        return counted
+
+    def add(self, counted: Counted) -> None:
+        """Add what was counted."""
+        self._add_pairs(counted)
+        self._add_votes(counted)
+
+    def _add_pairs(self, counted: Counted) -> None:
+        place, fade = self._begun(counted.model), 0.5 ** (counted.queries / HALF_LIFE)
+        self._set(place, queries_=counted.queries, pairs_=counted.pairs, fade=fade)
+
+    def _add_votes(self, counted: Counted) -> None:
+        place, fade = self._begun(counted.model), 0.5 ** (counted.queries / HALF_LIFE)
+        if counted.reliability is not None:
+            self.reliability_ = self.reliability_ * fade + counted.reliability
+        if counted.votes is not None:
+            self._set(place, votes_=counted.votes, fade=fade)
 
     def _begun(self, model: int) -> int:
         """Return the place of a model's counts; those of a new model begin with the last ones."""
@@ -194,16 +235,23 @@ class Calibration(Streaming):
 
     def _pairs(self, judged: Judged) -> NDArray[np.float64]:
         """Pairs that are right, and all, by nearest distance and distance (2, classes, cells)."""
-        distances, right = judged.distances, judged.right
-        weights = np.broadcast_to(1 / np.arange(1, distances.shape[1] + 1), distances.shape)
-        for i in range(1, min(FAR + 1, len(judged.own))):
-            far = np.bitwise_count(judged.codes ^ np.roll(judged.codes, i, axis=0)).sum(axis=1)
-            others = judged.own[-i:] + judged.own[:-i]
-            pairs = zip(judged.own, others, strict=True)
-            same = [share_label(own, [other])[0] for own, other in pairs]
-            far = np.where(distances[:, 0] < 0, -1, far.astype(np.int64))  # no neighbour at all
-            distances, right = np.c_[distances, far], np.c_[right, np.array(same)]
-            weights = np.c_[weights, np.full(len(far), FAR_WEIGHT)]
+        n, m = judged.distances.shape
+        turns = range(1, min(FAR + 1, n))
+        numbers: dict[Any, int] = {}
+        names = [[numbers.setdefault(each, len(numbers)) for each in own] for own in judged.own]
+        own = np.full((n, max(map(len, names), default=0)), -1)
+        for i, row in enumerate(names):
+            own[i, : len(row)] = row
+        far, same = np.empty((n, len(turns)), np.int64), np.empty((n, len(turns)), bool)
+        for j, turn in enumerate(turns):
+            others, codes = (np.roll(values, turn, axis=0) for values in (own, judged.codes))
+            far[:, j] = np.bitwise_count(judged.codes ^ codes).sum(axis=1)
+            same[:, j] = ((own[:, :, None] == others[:, None]) & (own[:, :, None] >= 0)).any((1, 2))
+        far[judged.distances[:, :1].max(axis=1, initial=-1) < 0] = -1  # no neighbour at all
+        distances = np.concatenate([judged.distances, far], axis=1)
+        right = np.concatenate([judged.right, same], axis=1)
+        weights = np.append(1 / np.arange(1, m + 1), np.full(len(turns), FAR_WEIGHT))
+        weights = np.broadcast_to(weights, distances.shape)
         there = distances >= 0
         rows = np.broadcast_to(self._class(judged.nearest), distances.shape)[there]
         cells, each = rows * CELLS + self._cell(distances[there]), weights[there]
@@ -327,7 +375,7 @@ class Curves(NamedTuple):
         fallen = np.append(falling(shares, all_[seen[:-1]]), 0.0)
         of_all = np.interp(np.arange(CELLS), seen, fallen)
         by_class = [
-            falling((right + PRIOR * of_all) / (n + PRIOR), n + PRIOR)
+            falling((right + PRIOR * of_all) / (n + PRIOR), n + PRIOR) if n.any() else of_all
             for right, n in zip(*pairs.astype(float), strict=True)
         ]
         scores = np.linspace(0, 1, SCORES)
@@ -378,12 +426,15 @@ def tally(found: Sequence[Labels], probabilities: Any) -> Ballot:
 
 def _counted(ballots: list[Ballot], own: list[Labels]) -> NDArray[np.float64]:
     """Labels of votes that are right, and all: the best, and the others (2, 2, scores)."""
-    counts = np.zeros((2, 2, SCORES))
+    cells: list[int] = []
+    right: list[bool] = []
     for ballot, labels in zip(ballots, own, strict=True):
         for i, (label, score) in enumerate(ballot):
-            cell = round(min(score, 1.0) * (SCORES - 1))
-            counts[min(i, 1), :, cell] += label in labels, 1
-    return counts
+            cells.append(min(i, 1) * SCORES + round(min(score, 1.0) * (SCORES - 1)))
+            right.append(label in labels)
+    each = np.array([right, np.ones(len(right))])
+    counts = [np.bincount(cells, weights, 2 * SCORES) for weights in each]
+    return np.array(counts, np.float64).reshape(2, 2, SCORES).transpose(1, 0, 2).copy()
 
 
 def binned(said: NDArray[Any], true: NDArray[Any], n: int = BINS) -> NDArray[np.float64]:

@@ -423,14 +423,13 @@ class Collection:
         """Follow what is stored; as the writer, put right what a crash has left behind."""
         journal, view = self._journal, self._view
         anew, journal.is_stale = journal.is_stale, True
-        content, state, lease = journal.load()
+        learner, lease = journal.load()
         with lease:
             if anew:
                 view.load()
             else:
                 view.advance()
-        place = journal.uri("learner")
-        self._learner.become(Learner.stored(content, state, journal.read_state, place=place))
+        self._learner.become(learner)
         journal.is_stale = False
         if not journal.read_only:
             journal.mend(view.now.directory)
@@ -577,8 +576,7 @@ class Collection:
         is_logged = journal.takes(len(new.ids), new.rows.nbytes)
         if not is_logged:
             journal.fold_log()
-        model = view.now.model
-        codes = None if model is None else model.transform(new.rows)
+        codes = self._codes(new.rows)
         keys = journal.next_keys(len(new.ids), is_logged=is_logged)
         lesson = Lesson(keys, new.rows, new.labels)
         learner = self._taught(lesson, codes, gone=replaced)
@@ -594,6 +592,15 @@ class Collection:
                 view.append(keys, new.ids, new.labels, codes, replaced, new.metadata)
             journal.delete_replaced(replaced)
         journal.delete_feedback(judged)
+
+    def _codes(self, rows: NDArray[Any]) -> Codes | None:
+        """Encode rows that were checked, if a model serves."""
+        model = self._view.now.model
+        if model is None:
+            return None
+        if not self._journal.has_items:  # then their width was not
+            return model.transform(rows)
+        return model.encode_rows(rows.astype(np.float32, copy=False))
 
     def _look_after(self) -> None:
         """Refresh if that is due, and tidy up."""
@@ -725,8 +732,8 @@ class Collection:
             labels = self.check_labels(y, len(keys), place="Collection.label")
             if len(keys) == 0:
                 return
-            model, rows = view.now.model, journal.vectors(keys)
-            codes = None if model is None else model.transform(rows)
+            rows = journal.vectors(keys)
+            codes = self._codes(rows)
             listed = view.now.directory.listing.label_names_of(keys)
             others = [i for i, old in enumerate(listed) if old != labels[i]]
             lesson = Lesson(keys, rows, labels, are_stored=True)

@@ -53,6 +53,7 @@ import threading
 import time
 import zipfile
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
@@ -77,7 +78,9 @@ from streamhash.errors import (
 from streamhash.live import arrow, log
 from streamhash.live.addresses import Addresses
 from streamhash.live.arrow import CODE, Batch, Columns, Keys, import_lance, import_pyarrow
+from streamhash.live.delta import Delta
 from streamhash.live.judgements import Judgements, judgements_of
+from streamhash.live.learner import Learner
 from streamhash.live.locks import ReaderLease, WriterLock, leased, uninterrupted
 from streamhash.live.log import Change, Log, Tail
 from streamhash.live.pages import VectorFiles
@@ -87,8 +90,6 @@ from streamhash.search.directory import Coded, Directory
 if TYPE_CHECKING:
     import lance
     import pyarrow as pa
-
-    from streamhash.live.learner import Learner
 
 logger = logging.getLogger(__name__)
 
@@ -108,6 +109,7 @@ MANY_ITEMS = 100_000  # whose ids take time to look at, when a collection is ope
 KEPT = 3  # versions of each dataset, at least
 LOG_BYTES = 2**23  # of the log, from which on it is folded,
 LOG_CHANGES = 2048  # or so many records
+MOST_DELTAS = 64  # of the learner, one after the other, before it is stored whole again
 SMALL_BYTES = 2**21  # of vectors of a change that goes to the log, at most,
 SMALL_KEYS = 4096  # or so many items
 TRIES = 10  # of a reader to get hold of a version before the writer has gone on
@@ -184,8 +186,10 @@ class Journal:
         self._log_read = self._log_size = 0  # how far it is read, and how large it was then
         self._log: Log | None = None  # the one that this process appends to
         self._is_fenced = False  # no other process can append to the log in force
-        self._learner_now: tuple[bytes, int | None] = (b"", None)  # the learner that counts
+        self._learner_now: Learner  # that counts
         self._joiner: threading.Thread | None = None
+        self._chores: Iterator[None] | None = None  # what is left of tidying up,
+        self._live: Directory  # and the items that are there meanwhile
 
     def another(self) -> "Journal":
         """Return the same datasets opened anew: for another thread, or for another version."""
@@ -222,7 +226,7 @@ class Journal:
 
     # ---------------------------------------------------------------------- create, open, close
 
-    def create(self, learner: "Learner", settings: dict[str, Any], model: Model | None) -> None:
+    def create(self, learner: Learner, settings: dict[str, Any], model: Model | None) -> None:
         """Lay out an empty collection, which a model may serve already."""
         try:
             if self.folder is not None:
@@ -247,7 +251,7 @@ class Journal:
             if model is not None:
                 self.append_model(model)
             self._store_state(learner)
-            self._learner_now = learner.to_bytes(), learner.state
+            self._learner_now = learner
             self._write_learner((0, self.version("labels")))
         except BaseException:
             self.release()
@@ -303,7 +307,7 @@ class Journal:
     def forked(self) -> None:
         """Touch nothing any more, in a child of the process that opened it, which has the lock."""
         self.lock, self._held, self.read_only = threading.RLock(), None, True
-        self._log = self._joiner = None
+        self._log = self._joiner = self._chores = None
         self.store.forked()
 
     @property
@@ -346,14 +350,14 @@ class Journal:
             return False
         return self._log_name is None or self._log_size == log.size_of(self.folder, self._log_name)
 
-    def load(self) -> tuple[bytes, int | None, ReaderLease]:
-        """Turn to the latest versions; return the learner that goes with them, and its state.
+    def load(self) -> tuple[Learner, ReaderLease]:
+        """Turn to the latest versions; return the learner that goes with them.
 
         The writer keeps these versions until the lease is released.
         """
         return self._repeated(self._load_all)
 
-    def _load_all(self) -> tuple[bytes, int | None, ReaderLease]:
+    def _load_all(self) -> tuple[Learner, ReaderLease]:
         self._seen_learner = self.store.latest("learner")
         for name in NAMES:
             self.store.advance(name)
@@ -362,7 +366,7 @@ class Journal:
             found = self._load()
             if self.read_only and self._log_name is not None:
                 self._check_log()
-            return *found, lease
+            return found, lease
         except BaseException:
             lease.release()
             raise
@@ -424,7 +428,7 @@ class Journal:
                     raise
         raise AssertionError("the last try returns or raises")
 
-    def _load(self) -> tuple[bytes, int | None]:
+    def _load(self) -> Learner:
         versions, self._feedback = self._versions, self.version("feedback")
         row, self._learner_row_version = self._read_learner()
         self._use(json.loads(row["settings"]))
@@ -433,9 +437,18 @@ class Journal:
             self._tidied = self._age
         self._load_log(row.get("log"), is_same=versions == self._seen)
         self._seen = versions
-        self._learner_now = self._tail.learner or (row["content"], row.get("state"))
-        self._state = self._learner_now[1]
+        self._learner_now = self._stored_learner(row)
+        self._state = self._learner_now.state
         return self._learner_now
+
+    def _stored_learner(self, row: dict[str, Any]) -> Learner:
+        """Return the learner of a row, or of the log, with all that it differs by since then."""
+        content, state = self._tail.learner or (row["content"], row.get("state"))
+        deltas, place = map(Delta.from_bytes, self._tail.deltas), self.uri("learner")
+        try:
+            return Learner.stored(content, state, self.read_state, deltas, place=place)
+        except (LookupError, TypeError) as error:
+            raise FileError(f"{place}: cannot be followed ({error}); {WAY_BACK}") from error
 
     def _load_log(self, name: str | None, *, is_same: bool) -> None:
         """Read what the log in force holds and the items do not."""
@@ -504,7 +517,7 @@ class Journal:
 
     @contextmanager
     def storing(
-        self, learner: "Learner", twin: "Learner | None", *, items: int = 0, labels: int = 0
+        self, learner: Learner, twin: Learner | None, *, items: int = 0, labels: int = 0
     ) -> Iterator[None]:
         """Store the learner with a change, that the block commits and does in memory.
 
@@ -513,15 +526,11 @@ class Journal:
         """
         with uninterrupted():
             assert not self._tail
-            before, content = self._versions, self._learner_now
+            before, after = self._versions, twin or self._learner_now
             try:
                 if twin is not None or self._learner_behind:
                     self._learner_behind = True
-                    after = before[0] + items, before[1] + labels
-                    if twin is not None:
-                        self._store_state(twin)
-                        content = twin.to_bytes(), twin.state
-                    self._write_learner(after, content)
+                    self._write_learner((before[0] + items, before[1] + labels), after)
                 yield
                 if twin is not None:
                     learner.become(twin)
@@ -532,10 +541,10 @@ class Journal:
                     with suppress(FileError, InUseError):  # the other's change would make it fit
                         self.settle()
                 raise
-            self._learner_behind, self._learner_now = False, content
+            self._learner_behind, self._learner_now = False, after
             self._follow_state(learner)
 
-    def _follow_state(self, learner: "Learner") -> None:
+    def _follow_state(self, learner: Learner) -> None:
         """Delete what was learned before, if something else has been since."""
         if learner.state != self._state:
             self._state = learner.state
@@ -575,9 +584,7 @@ class Journal:
         )
 
     @contextmanager
-    def recording(
-        self, learner: "Learner", twin: "Learner | None", change: Change
-    ) -> Iterator[None]:
+    def recording(self, learner: Learner, twin: Learner | None, change: Change) -> Iterator[None]:
         """Store a small change in the log, and with it the learner, as ``storing`` does.
 
         The block does it in memory.
@@ -585,11 +592,9 @@ class Journal:
         with uninterrupted():
             self.settle()
             if twin is not None:
-                if twin.state is None:
-                    self._store_state(twin)
-                    self.store.acknowledge()  # it is there before the record that names it
-                change = change._replace(learner=twin.to_bytes(), state=twin.state)
+                change = self._with_learner(change, twin)
             self._record(change)
+            self._learner_now = twin or self._learner_now
             try:
                 yield
                 if twin is not None:
@@ -598,6 +603,16 @@ class Journal:
                 self.is_stale = True  # it was stored, and the failure came after
                 raise
             self._follow_state(learner)
+
+    def _with_learner(self, change: Change, twin: Learner) -> Change:
+        """Put the learner into a record: by how much it differs, or now and then the whole."""
+        is_little = twin.delta is not None and twin.state is not None
+        if twin.delta is not None and is_little and len(self._tail.deltas) < MOST_DELTAS:
+            return change._replace(delta=twin.delta.to_bytes())
+        if twin.state is None:
+            self._store_state(twin)
+            self.store.acknowledge()  # it is there before the record that names it
+        return change._replace(learner=twin.to_bytes(), state=twin.state)
 
     def _record(self, change: Change) -> None:
         if self._log is None:
@@ -617,7 +632,6 @@ class Journal:
         used.acknowledge()
         self._tail.add(change, n_bytes)
         self._log_read = self._log_size = used.size
-        self._learner_now = self._tail.learner or self._learner_now
 
     def _drop_log(self) -> None:
         """Append no more to this log; it is in force until it is folded."""
@@ -668,11 +682,14 @@ class Journal:
     def finish(self, live: Directory) -> None:
         """Leave no log behind; if that cannot be, whoever opens the collection next folds it.
 
-        Of many items, say if none is stored twice: then the next opening need not look.
+        What was begun of tidying up is done. Of many items, say if none is stored twice: then the
+        next opening need not look.
         """
         if not (self.read_only or self.is_stale):
             with self._or_later():
                 self.fold_log(is_last=True)
+                self._live = live
+                deque(self._chores or (), 0)
                 if len(live) >= MANY_ITEMS and not self.is_unique and self.n_rows == len(live):
                     self.settings = {**self.settings, "unique": self.version("items")}
                     self._write_learner(self._versions)
@@ -1094,7 +1111,7 @@ class Journal:
 
     # ----------------------------------------------------------------------- learner and models
 
-    def _store_state(self, learner: "Learner") -> None:
+    def _store_state(self, learner: Learner) -> None:
         """Store what a learner has learned, if that is not stored yet."""
         if learner.state is None:
             if self.store.latest("learner") != self.version("learner"):
@@ -1144,17 +1161,16 @@ class Journal:
                 if datetime.now() - cast("datetime", each["timestamp"]) > OLD_VERSIONS
             ]
 
-    def _write_learner(
-        self, versions: tuple[int, int], learner: tuple[bytes, int | None] | None = None
-    ) -> None:
+    def _write_learner(self, versions: tuple[int, int], learner: Learner | None = None) -> None:
         """Store the learner that counts, or another that will, from these versions on."""
-        content, state = learner or self._learner_now
+        learner = learner or self._learner_now
+        self._store_state(learner)
         row = {
             "items": versions[0],
             "labels": versions[1],
             "settings": json.dumps(self.settings),
-            "content": content,
-            "state": state,
+            "content": learner.to_bytes(),
+            "state": learner.state,
             "log": self._log_name,
         }
         columns = {name: [value] for name, value in {**row, "sum": _sum_of(row)}.items()}
@@ -1307,30 +1323,43 @@ class Journal:
         return sum(map(self.version, ("items", "labels", "learner"))) // TIDY_AFTER
 
     def tidy(self, live: Directory, may_go_on: Callable[[], bool]) -> None:
-        """Join small fragments, fold labels and delete old versions, now and then."""
+        """Tidy up now and then, a piece at each call, so that nobody waits for all of it."""
         with self.lock:
             if self.read_only or self.is_stale:
+                self._chores = None
                 return
+            self._live = live  # which may be another than at the piece before
             if self._untidy:
                 self.mend(live)
             if self._tail.n_bytes > LOG_BYTES or self._tail.n_changes > LOG_CHANGES:
                 with self._or_later():
                     self.fold_log()
-            if self._untidy or self._age == self._tidied:
-                return
-            self._tidied, pending = self._age, self.pending is not None
-            with self._or_later():
-                self.settle()
-                self.fold_log()
-                # Joining fragments undoes what an interrupted refresh has encoded of them.
-                self.join_fragments("items", 16 * TIDY_AFTER if pending else None, may_go_on)
-                self.join_fragments("models")
-                self.join_fragments("feedback")
-                if self.dataset("labels").count_rows() > 2 * len(live) + TIDY_AFTER:
-                    self._fold_labels(live)
-                else:
-                    self.join_fragments("labels")
-                self._forget_old_versions(all_files=not (pending or self.is_joining))
+            elif self._chores is not None:
+                with self._or_later():
+                    self.settle()
+                    if next(self._chores, self) is self:
+                        self._chores = None
+            elif not self._untidy and self._age != self._tidied:
+                self._tidied, self._chores = self._age, self._tidying(may_go_on)
+
+    def _tidying(self, may_go_on: Callable[[], bool]) -> Iterator[None]:
+        """Join small fragments, fold labels and delete old versions, piece by piece.
+
+        Between two pieces there may be any other change.
+        """
+        # Joining fragments undoes what an interrupted refresh has encoded of them.
+        many = 16 * TIDY_AFTER if self.pending is not None else None
+        self.join_fragments("items", many, may_go_on)
+        yield
+        self.join_fragments("models")
+        self.join_fragments("feedback")
+        yield
+        if self.dataset("labels").count_rows() > 2 * len(self._live) + TIDY_AFTER:
+            self._fold_labels(self._live)
+        else:
+            self.join_fragments("labels")
+        yield
+        yield from self._forget_old_versions()
 
     def join_fragments(
         self, name: str, many: int | None = None, aside: Callable[[], bool] | None = None
@@ -1393,27 +1422,28 @@ class Journal:
         if self._joiner is not None and self._joiner is not threading.current_thread():
             self._joiner.join()
 
-    def _forget_old_versions(self, *, all_files: bool) -> None:
-        """Delete versions that nobody uses: that no reader has a lease of, or older than an hour.
+    def _forget_old_versions(self) -> Iterator[None]:
+        """Delete versions that nobody uses, a dataset at a time: of no lease, or an hour old.
 
         So there are never more than those of TIDY_AFTER changes and of LEASES readers, and a few.
 
-        With ``all_files``, those that belong to no version, too; they may be from a process that
-        died, or from a refresh that goes on.
+        Files that belong to no version go, too, unless they may be those of a refresh that goes
+        on.
         """
         self._forget_old_states()
-        used = {} if self.folder is None else leased(self.folder)._asdict()
         for name in NAMES:
-            dataset = self.store.find(name)
-            if dataset is None or name == "state":
+            if self.store.find(name) is None or name == "state":
                 continue
+            yield
             if self.folder is None:
                 with self.store.translate_errors(name):
-                    dataset.cleanup_old_versions(OLD_VERSIONS)
+                    self.dataset(name).cleanup_old_versions(OLD_VERSIONS)
                 continue
+            used = leased(self.folder)._asdict()
             old = self._old_versions(name)[KEPT:]
             old = [version for version in old if version not in used.get(name, ())]
-            self.store.forget(name, old, all_files=all_files)
+            is_all = self.pending is None and not self.is_joining
+            self.store.forget(name, old, all_files=is_all)
         self.store.forget_sums()
 
     def disk_bytes(self) -> int | None:

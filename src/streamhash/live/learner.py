@@ -5,11 +5,12 @@ it is durable, so that a collection opened again goes on with the same curves; f
 is a few numbers, and the curve keeps a bounded number of points.
 """
 
+import copy
 import logging
 import math
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,7 @@ from streamhash.learned import (
 )
 from streamhash.live.arrow import Keys
 from streamhash.live.calibration import COMING, Calibration, Judged, judge
+from streamhash.live.delta import Delta
 from streamhash.live.judgements import Pairs
 from streamhash.parameters import Choice, Maybe, Number, Whole
 from streamhash.refresh import information_gain, pair_information_gain
@@ -348,6 +350,9 @@ class Learner(Streaming):
         waiting_labels_=ItemLabels("waiting", optional=True),
     )
 
+    delta: Delta | None = None  # what makes it of the one that it is the twin of, if that is little
+    _unpacked: tuple[NDArray[np.uint8], Keys] | None = None  # what waits, packed and not
+
     def __init__(
         self, hasher: OnlineHasher, *, reservoir_size: int = 1000, random_state: int | None = None
     ) -> None:
@@ -386,7 +391,13 @@ class Learner(Streaming):
 
     @classmethod
     def stored(
-        cls, content: bytes, state: int | None, read_state: ReadState, *, place: str
+        cls,
+        content: bytes,
+        state: int | None,
+        read_state: ReadState,
+        deltas: Iterable[Delta] = (),
+        *,
+        place: str,
     ) -> "Learner":
         """Return the learner that is stored; up to version 0.1, the knowledge is in its content."""
         learner: Learner = cls.from_bytes(content, place=place)
@@ -404,12 +415,41 @@ class Learner(Streaming):
             learner.several_ = False if learner.is_ready_ or learner.n_waiting else None
         if not hasattr(learner, "calibration_"):
             learner.calibration_ = Calibration(learner.hasher.n_bits)
+        for delta in deltas:
+            learner.apply(delta)
         return learner
 
     def copy(self) -> "Learner":
         """Return a twin to learn with; nothing that this one holds is written to."""
         twin: Learner = snapshot(self)
+        twin.delta = None
         return twin
+
+    def _light_copy(self) -> "Learner":
+        """Return a twin that is not to learn: it has the same knowledge."""
+        twin = copy.copy(self)
+        twin.monitor_, twin.calibration_ = snapshot(self.monitor_), snapshot(self.calibration_)
+        twin.delta = None
+        return twin
+
+    def apply(self, delta: Delta) -> None:
+        """Be what a twin was that differed by this."""
+        self.monitor_.answers(delta.precisions, time=delta.time, labelled=delta.labelled)
+        if delta.counted is not None:
+            self.calibration_.add(delta.counted)
+        if delta.several is not None:
+            self.several_ = delta.several
+        self._let_wait(delta.waits, delta.left)
+
+    def _let_wait(self, keys: Keys, left: Keys = NO_KEYS) -> None:
+        """Let items wait, after the others; those that have ``left`` wait no more."""
+        waiting = self.waiting_keys
+        before = waiting[~np.isin(waiting, np.concatenate([left, keys]))]  # they may wait anew
+        self._set_waiting(np.concatenate([before, keys]))
+
+    def _set_waiting(self, keys: Keys) -> None:
+        self.waiting_ = pack_keys(keys)
+        self._unpacked = self.waiting_, keys
 
     def become(self, other: "Learner") -> None:
         """Be another, which was stored; in one step, as other threads may look."""
@@ -454,7 +494,9 @@ class Learner(Streaming):
     @property
     def waiting_keys(self) -> Keys:
         """The keys of the items that wait, in the order in which they are learned."""
-        return unpack_keys(self.waiting_)
+        if self._unpacked is None or self._unpacked[0] is not self.waiting_:
+            self._unpacked = self.waiting_, unpack_keys(self.waiting_)
+        return self._unpacked[1]
 
     @property
     def n_waiting(self) -> int:
@@ -505,15 +547,29 @@ class Learner(Streaming):
         place = "Collection.label" if lesson.are_stored else "Collection.add"
         rows = lesson.rows[chosen].astype(np.float32, copy=False)
         self.hasher_.refuse_extremes(rows, place, chosen)
-        twin, labelled = twin or self._loaded().copy(), directory.n_labelled + len(known)
+        before, delta = twin or self, Delta() if twin is None else twin.delta
+        is_light = delta is not None and before.n_until_stage > len(chosen)
+        if is_light:
+            twin = before._light_copy()
+        elif twin is None or delta is not None:
+            twin = before._loaded().copy()
+        assert twin is not None
+        labelled = directory.n_labelled + len(known)
+        delta = (delta or Delta())._replace(waits=lesson.keys[chosen], time=now, labelled=labelled)
         if known:
             twin.several_ = isinstance(lesson.labels[known[0]], tuple)
+            delta = delta._replace(several=twin.several_)
         if codes is not None and known:
             own = lesson.keys[known] if lesson.are_stored else None
             names = [lesson.labels[i] for i in known]
             judged = _judged(moment, codes[known], names, own)
             twin.monitor_.answers(judged.precisions, time=now, labelled=labelled)
-            twin.calibration_.count(moment.number, judged)
+            counted = twin.calibration_.count(moment.number, judged)
+            delta = delta._replace(precisions=judged.precisions, counted=counted)
+        if is_light:
+            twin._let_wait(delta.waits)
+            twin.delta = delta
+            return twin
         n_items = len(directory) + (0 if lesson.are_stored else len(lesson.keys))
         twin._wait(lesson.some(chosen), moment, read, n_items)
         if twin.n_learned_ > self.n_learned_ and serving is not None:
@@ -542,8 +598,9 @@ class Learner(Streaming):
         there = np.isin(waiting, keys)
         twin = None
         if there.any():
-            twin = self.copy()
-            twin.waiting_ = pack_keys(waiting[~there])
+            twin = self._light_copy()
+            twin.delta = Delta(left=waiting[there])
+            twin._let_wait(NO_KEYS, waiting[there])
         if not forget or not self.is_ready:
             return twin
         learned = keys[~np.isin(keys, waiting)]
@@ -551,7 +608,8 @@ class Learner(Streaming):
             learned = learned[moment.directory.listing.labels_of(learned) >= 0]
         for start in range(0, len(learned), AT_ONCE):
             some = learned[start : start + AT_ONCE]
-            twin = twin or self._loaded().copy()
+            if twin is None or twin.delta is not None:
+                twin = (twin or self)._loaded().copy()
             twin._leave(read(some), moment.directory.listing.label_names_of(some))
         return twin
 
@@ -562,8 +620,9 @@ class Learner(Streaming):
         if not there.any():
             return None
         twin = self.copy()
+        waiting = waiting.copy()
         waiting[there] = new[order[np.searchsorted(keys, waiting[there], sorter=order)]]
-        twin.waiting_ = pack_keys(waiting)
+        twin._set_waiting(waiting)
         return twin
 
     def _leave(self, X: Matrix, names: list[Any]) -> None:
@@ -678,6 +737,7 @@ class Learner(Streaming):
     def leave_pairs(self, X: Matrix) -> None:
         """Let rows leave that pairs have taught, if the method can forget them."""
         if len(X) and self.hasher.can_forget and not self.several_:
+            self.delta = None
             self.leaving_pairs_ = np.concatenate([self.leaving_pairs_.reshape(-1, X.shape[1]), X])
             if len(self.leaving_pairs_) >= self.hasher.batch_size:
                 self.forget_leaving()
@@ -734,11 +794,10 @@ class Learner(Streaming):
 
     def _wait(self, lesson: Lesson, moment: "Moment", read: ReadVectors, n_items: int) -> None:
         """Let items wait, and learn those whose stage is full."""
-        waiting = self.waiting_keys
-        waiting = waiting[~np.isin(waiting, lesson.keys)]  # those with another label wait anew
-        self.waiting_ = pack_keys(np.concatenate([waiting, lesson.keys]))
+        self._let_wait(lesson.keys)
         if self.n_waiting < self._stage:
             return
+        waiting = self.waiting_keys[: -len(lesson.keys)]
         before, names = self._read_waiting(waiting, moment, read)
         rows = np.concatenate([*before, lesson.rows.astype(np.float32)])
         n = self.learn(rows, [*names, *lesson.labels], serving=moment.model, n_items=n_items)
@@ -774,7 +833,7 @@ class Learner(Streaming):
         if n_before:
             assert n >= n_before  # they were less than a stage
             del self.waiting_rows_, self.waiting_labels_
-        self.waiting_ = pack_keys(self.waiting_keys[n - n_before :])
+        self._set_waiting(self.waiting_keys[n - n_before :])
 
     # -------------------------------------------------------------------------------- learning
 
@@ -806,7 +865,7 @@ class Learner(Streaming):
             stage = keys[n : n + twin._stage]
             n += twin.learn(read(stage), listing.label_names_of(stage), n_items=n_items)
             progress(n, len(keys))
-        twin.waiting_ = pack_keys(keys[n:])
+        twin._set_waiting(keys[n:])
         twin.n_judged_ = self.n_judged_
         if twin.has_waiting_pairs:
             twin.learn_pairs(pairs(0))

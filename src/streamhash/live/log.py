@@ -5,10 +5,11 @@ sync. So adds, labels and deletes of a few items go to a log first. What it hold
 (``Tail``), where whoever reads items finds it; when it has grown, or before anything else is
 stored, it is *folded*: one commit takes its items into their dataset, as if they had come at once.
 
-A record is a change, whole or not at all, and with it the learner's light state after it:
+A record is a change, whole or not at all, and with it the learner's light state after it, or by how
+much that differs from the one before (``delta.py``):
 
     length, CRC-32 of the content, its place in the file, CRC-32 of these three
-    length of the head, the head (JSON), then vectors, codes and the learner as they are
+    length of the head, the head (JSON), then vectors, codes, and the learner or its delta
 
 A record counts if its checksums are right and all before it count. Each is written only when the
 one before it is synced; so what a power cut leaves half-written is the last, which was never
@@ -43,6 +44,7 @@ FOLDER, ACKNOWLEDGED = "log", "acknowledged"
 HEAD = struct.Struct("<QIQI")  # of a record: length, checksum, place, checksum of these
 WIDTH = struct.Struct("<I")  # of the length of the head
 NO_KEYS = np.empty(0, np.int64)
+FORMAT = 2  # of records; those of format 1 do not say so, and have the whole learner each
 
 
 class Change(NamedTuple):
@@ -59,11 +61,13 @@ class Change(NamedTuple):
     new_labels: Sequence[str | None] = ()
     learner: bytes | None = None  # if it has learned something
     state: int | None = None  # the version of its heavy part
+    delta: bytes | None = None  # if it has hardly changed
 
     def to_bytes(self) -> list[bytes]:
         """Return it as pieces of a record."""
         vectors, codes = self.vectors, self.codes
         head = {
+            "format": FORMAT,
             "first": int(self.keys[0]) if len(self.keys) else 0,
             "ids": self.ids.tolist(),
             "labels": [*self.labels],
@@ -75,10 +79,11 @@ class Change(NamedTuple):
             "new_labels": [*self.new_labels],
             "learner": None if self.learner is None else len(self.learner),
             "state": self.state,
+            "delta": None if self.delta is None else len(self.delta),
         }
         text = json.dumps(head, ensure_ascii=True).encode()
         arrays = [each.tobytes() for each in (vectors, codes) if each is not None]
-        return [WIDTH.pack(len(text)), text, *arrays, self.learner or b""]
+        return [WIDTH.pack(len(text)), text, *arrays, self.learner or self.delta or b""]
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "Change":
@@ -86,6 +91,8 @@ class Change(NamedTuple):
         (length,) = WIDTH.unpack_from(content)
         at = WIDTH.size + length
         head = json.loads(content[WIDTH.size : at])
+        if head.get("format", 1) > FORMAT:
+            raise ValueError(f"its records have format {head['format']}, of a later streamhash")
         n, vectors, codes = len(head["ids"]), None, None
         if head["vectors"] is not None:
             kind, width = np.dtype(head["vectors"][0]), head["vectors"][1]
@@ -107,6 +114,7 @@ class Change(NamedTuple):
             head["new_labels"],
             None if head["learner"] is None else content[at:],
             head["state"],
+            None if head.get("delta") is None else content[at:],
         )
 
 
@@ -310,7 +318,8 @@ class Tail:
         self.labelled: list[int] = []
         self.new_labels: list[str | None] = []
         self.n_changes = self.n_bytes = 0
-        self.learner: tuple[bytes, int | None] | None = None  # the last that came
+        self.learner: tuple[bytes, int | None] | None = None  # the last that came whole,
+        self.deltas: list[bytes] = []  # and what it differs by since then
 
     def __bool__(self) -> bool:
         return self.n_changes > 0
@@ -333,7 +342,9 @@ class Tail:
         self.new_labels += change.new_labels
         self.n_changes, self.n_bytes = self.n_changes + 1, self.n_bytes + n_bytes
         if change.learner is not None:
-            self.learner = change.learner, change.state
+            self.learner, self.deltas = (change.learner, change.state), []
+        if change.delta is not None:
+            self.deltas.append(change.delta)
 
     def _widen(self, change: Change) -> None:
         now, n = self.rows, self.rows.size
