@@ -37,9 +37,10 @@ from streamhash.live.arrow import Keys
 from streamhash.live.backends.memory import MemoryBackend
 from streamhash.live.journal import Journal
 from streamhash.live.judgements import Pairs
-from streamhash.live.learner import Learner, Lesson
+from streamhash.live.learner import Learner, Lesson, is_fitted
 from streamhash.live.view import Moment
 from streamhash.search.directory import Directory
+from streamhash.storage import describe
 
 WIDTH, CLASSES, BITS = 16, 5, 32
 EVERY = 150  # learned items, after which it refreshes by itself
@@ -471,11 +472,20 @@ class Trial:
 
 def learned(learner: Learner, directory: Directory) -> bytes:
     """All that makes up what a learner has learned, as bytes."""
-    model: bytes = learner.hasher_.to_bytes() + learner.reservoir_.to_bytes()
+    hasher = learner.copy().hasher_  # whose hash functions may be worked out, or not yet
+    model = _exactly(hasher.settle() if is_fitted(hasher) else hasher)
+    model += _exactly(learner.reservoir_)
     waiting = directory.listing.ids_of(learner.waiting_keys).tolist()
     leaving = learner.leaving_labels_, learner.leaving_rows_.tolist()
     judged = learner.n_judged_, learner.judged_to_, learner.leaving_pairs_.tolist()
     return model + json.dumps([waiting, leaving, learner.n_learned_, judged]).encode()
+
+
+def _exactly(model: Any) -> bytes:
+    """A model as bytes, in whatever order its attributes came to be."""
+    arrays: dict[str, NDArray[Any]] = {}
+    text = json.dumps(describe(model, arrays, "model"), sort_keys=True)
+    return text.encode() + b"".join(arrays[name].tobytes() for name in sorted(arrays))
 
 
 def check(holds: bool, otherwise: str) -> None:

@@ -106,10 +106,11 @@ def test_a_full_disk_is_an_error_and_nothing_is_half_there(small_disk):
     c.add(range(60, 100), X[60:100], Y[60:100])
     before = now(c)
     fill(filling)
+    long = {"metadata": [{"text": "x" * 2**14}]}  # what is short may fit behind the log
     for call in (
-        lambda: c.add([100], X[100:101], [1]),
-        lambda: c.add([100], X[100:101]),
-        lambda: c.add([5], X[100:101], existing="replace"),
+        lambda: c.add([100], X[100:101], [1], **long),
+        lambda: c.add([100], X[100:101], **long),
+        lambda: c.add([5], X[100:101], existing="replace", **long),
         lambda: c.label([1], [2]),
         lambda: c.feedback(query_id=1, id=[2, 3]),
         lambda: c.delete([1]),

@@ -530,6 +530,7 @@ class Journal:
             try:
                 if twin is not None or self._learner_behind:
                     self._learner_behind = True
+                    self._store_state(after)
                     self._write_learner((before[0] + items, before[1] + labels), after)
                 yield
                 if twin is not None:

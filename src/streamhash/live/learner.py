@@ -351,6 +351,7 @@ class Learner(Streaming):
     )
 
     delta: Delta | None = None  # what makes it of the one that it is the twin of, if that is little
+    _shares_knowledge = False  # with that one, so that it is not to be changed
     _unpacked: tuple[NDArray[np.uint8], Keys] | None = None  # what waits, packed and not
 
     def __init__(
@@ -422,15 +423,21 @@ class Learner(Streaming):
     def copy(self) -> "Learner":
         """Return a twin to learn with; nothing that this one holds is written to."""
         twin: Learner = snapshot(self)
-        twin.delta = None
+        twin.delta, twin._shares_knowledge = None, False
         return twin
 
     def _light_copy(self) -> "Learner":
-        """Return a twin that is not to learn: it has the same knowledge."""
+        """Return a twin with the same knowledge, until it changes that."""
         twin = copy.copy(self)
         twin.monitor_, twin.calibration_ = snapshot(self.monitor_), snapshot(self.calibration_)
-        twin.delta = None
+        twin.delta, twin._shares_knowledge = None, True
         return twin
+
+    def _own_knowledge(self) -> None:
+        """Have knowledge of its own, which is about to change: more than a delta could say."""
+        self.delta = None
+        if self._shares_knowledge:
+            self._knowledge, self._shares_knowledge = snapshot(self.knowledge), False
 
     def apply(self, delta: Delta) -> None:
         """Be what a twin was that differed by this."""
@@ -547,14 +554,9 @@ class Learner(Streaming):
         place = "Collection.label" if lesson.are_stored else "Collection.add"
         rows = lesson.rows[chosen].astype(np.float32, copy=False)
         self.hasher_.refuse_extremes(rows, place, chosen)
-        before, delta = twin or self, Delta() if twin is None else twin.delta
-        is_light = delta is not None and before.n_until_stage > len(chosen)
-        if is_light:
-            twin = before._light_copy()
-        elif twin is None or delta is not None:
-            twin = before._loaded().copy()
-        assert twin is not None
-        labelled = directory.n_labelled + len(known)
+        labelled, delta = directory.n_labelled + len(known), Delta() if twin is None else twin.delta
+        twin = twin or self._loaded()._light_copy()
+        is_light = delta is not None and twin.n_until_stage > len(chosen)
         delta = (delta or Delta())._replace(waits=lesson.keys[chosen], time=now, labelled=labelled)
         if known:
             twin.several_ = isinstance(lesson.labels[known[0]], tuple)
@@ -608,8 +610,7 @@ class Learner(Streaming):
             learned = learned[moment.directory.listing.labels_of(learned) >= 0]
         for start in range(0, len(learned), AT_ONCE):
             some = learned[start : start + AT_ONCE]
-            if twin is None or twin.delta is not None:
-                twin = (twin or self)._loaded().copy()
+            twin = twin or self._loaded()._light_copy()
             twin._leave(read(some), moment.directory.listing.label_names_of(some))
         return twin
 
@@ -627,6 +628,7 @@ class Learner(Streaming):
 
     def _leave(self, X: Matrix, names: list[Any]) -> None:
         """Let rows leave; a method that can forget does so when there are enough of them."""
+        self._own_knowledge()
         known = [i for i, name in enumerate(names) if name is not None]
         if not self.hasher_.can_forget:
             if self.reservoir_.drop(X[known]):
@@ -640,6 +642,7 @@ class Learner(Streaming):
 
     def forget_leaving(self) -> None:
         """Forget the rows that leave."""
+        self._own_knowledge()
         self._forget_leaving_pairs()
         if not self.leaving_labels_:
             return
@@ -680,6 +683,7 @@ class Learner(Streaming):
         What does not fill a stage is left, unless all are to be learned now. The pairs also tell
         which model serves better: this one as it was before it learned them, or the serving one.
         """
+        self._own_knowledge()
         n, total = 0, len(pairs.good)
         before = snapshot(self.hasher_.settle()) if serving is not None and self.is_ready else None
         while n < total and (all_now or total - n >= max(self._stage // 2, 1)):
@@ -737,7 +741,7 @@ class Learner(Streaming):
     def leave_pairs(self, X: Matrix) -> None:
         """Let rows leave that pairs have taught, if the method can forget them."""
         if len(X) and self.hasher.can_forget and not self.several_:
-            self.delta = None
+            self._own_knowledge()
             self.leaving_pairs_ = np.concatenate([self.leaving_pairs_.reshape(-1, X.shape[1]), X])
             if len(self.leaving_pairs_) >= self.hasher.batch_size:
                 self.forget_leaving()
@@ -761,6 +765,7 @@ class Learner(Streaming):
         missing, listing = self.hasher_.missing(), moment.directory.listing
         if not missing:
             return
+        self._own_knowledge()
         of_class: dict[Any, list[int]] = {}
         for number, name in enumerate(listing.names):
             for each in name if self.several_ else [name]:
@@ -886,6 +891,7 @@ class Learner(Streaming):
         where the method needs none. The rows also tell which model serves better a collection of
         ``n_items``: this one as it was before it learned them, or the ``serving`` one.
         """
+        self._own_knowledge()
         if all_now or len(X) >= self._stage:
             self.forget_leaving()
         known = np.array([name is not None for name in labels], bool)
