@@ -458,7 +458,7 @@ def test_tokens_open_what_they_are_for(guarded):
     [
         ("127.0.0.1", [], ["127.0.0.1", "localhost:80", "[::1]"], ["0.0.0.0", "a.example", "::1"]),
         ("0.0.0.0", [], ["anything.example", "192.0.2.1"], []),
-        ("0.0.0.0", ["A.example"], ["a.example", "0.0.0.0"], ["b.example", "127.0.0.1"]),
+        ("0.0.0.0", ["A.example"], ["a.example", "0.0.0.0", "127.0.0.1"], ["b.example"]),
         ("::", ["*.example"], ["a.example", "[::]:8000"], ["example.org"]),
     ],
 )

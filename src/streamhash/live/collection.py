@@ -1678,6 +1678,7 @@ class Collection:
                 "vectors": self.vector_type,
                 "fields": fields,
                 "disk_bytes": journal.disk_bytes(),
+                "log_bytes": journal.log_bytes,
                 "version": journal.version("items"),
                 "learner": {
                     "method": type(learner.hasher).__name__,

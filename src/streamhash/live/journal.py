@@ -1459,6 +1459,11 @@ class Journal:
                 continue
         return total
 
+    @property
+    def log_bytes(self) -> int:
+        """The size of the log in force, as far as it was read: 0 where there is none."""
+        return self._log_read
+
 
 # ---------------------------------------------------------------------- encoding a fragment
 

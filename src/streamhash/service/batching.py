@@ -181,7 +181,7 @@ class AddBatcher:
         self._collection, self._max_waiting = collection, max_waiting
         self._waiting: deque[tuple[Addition, asyncio.Future[int]]] = deque()
         self._is_running = False
-        self.n_batches = self.n_requests = 0
+        self.n_batches = self.n_requests = self.n_items = 0
 
     @property
     def is_busy(self) -> bool:
@@ -211,6 +211,7 @@ class AddBatcher:
                 done = await run(self._collection.add_each, [addition for addition, _ in batch])
             except Exception as error:  # noqa: BLE001  raised by each request
                 done = [error] * n
+            self.n_items += sum(each for each in done if isinstance(each, int))
             for (_, stored), answer in zip(batch, done, strict=True):
                 if stored.done():  # given up meanwhile
                     continue

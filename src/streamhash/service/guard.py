@@ -207,7 +207,7 @@ def host_patterns(host: str, allowed_hosts: Iterable[str]) -> list[str]:
     """Return the hosts that requests may be meant for, as ``is_host`` takes them.
 
     On loopback only its own names are taken, else a page of any site could reach the service by a
-    name that its owner lets point to 127.0.0.1 (DNS rebinding).
+    name that its owner lets point to 127.0.0.1 (DNS rebinding). These are taken elsewhere, too.
     """
     names = [*allowed_hosts]
     for name in names:
@@ -216,10 +216,10 @@ def host_patterns(host: str, allowed_hosts: Iterable[str]) -> list[str]:
                 f"create_app: allowed_hosts has {name!r}; a star stands for all hosts, or first "
                 "and before a dot: *.example.org."
             )
-    if host in LOOPBACK:
-        names += LOOPBACK
-    elif names:
+    if host not in LOOPBACK and names:
         names.append(host)
+    if names or host in LOOPBACK:
+        names += LOOPBACK  # by which the machine itself asks, whether it answers
     return [f"[{name}]" if ":" in name else name for name in names] or ["*"]
 
 

@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import logging
+import os
 import signal
 import socket
 import sys
@@ -151,12 +152,31 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._call_started()
+        _tell_systemd("READY=1")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        _tell_systemd("STOPPING=1")
+        await super().shutdown(sockets)
 
     async def on_tick(self, counter: int) -> bool:
         if counter % 10 == 0:  # every second
             for connection in [*self.server_state.connections]:
                 connection.drop_slow_reader()  # type: ignore[union-attr]
         return await super().on_tick(counter)
+
+
+def _tell_systemd(state: str) -> None:
+    """Tell systemd, if it has started this process with ``Type=notify``."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    if address.startswith("@"):  # a name, and no file
+        address = "\0" + address[1:]
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.sendto(state.encode(), address)
+    except OSError as error:
+        logger.warning("serve: systemd could not be told %s: %s", state, error)
 
 
 def _listen(host: str, port: int) -> socket.socket:
