@@ -27,6 +27,40 @@ def test_search_equals_sorting(n_bits, loose, deleted):
             assert_all_equal(found, scan.plain_within(queries, items, radius))
 
 
+@pytest.mark.parametrize("n_bits", [5, 33, 130, 256, 257, 512, 1000, 1024])
+def test_groups_of_queries_in_clusters_equal_sorting(n_bits):
+    """Where blocks are left early: groups of all sizes, ties, and more asked than there are."""
+    rng = np.random.default_rng(n_bits)
+    n = 20_000
+    centres = random_codes(rng, 20, n_bits)
+
+    def near_centres(n):
+        noise = [random_codes(rng, n, n_bits) for _ in range(3)]
+        return centres[rng.integers(0, len(centres), n)] ^ (noise[0] & noise[1] & noise[2])
+
+    codes, queries = near_centres(n), near_centres(13)
+    codes[n // 2 : n // 2 + 3000] = codes[0]
+    for loose, deleted, allowed in ((0, 0, 1), (0.4, 0.1, 1), (0.1, 0.1, 0.9)):
+        items = random_items(rng, n, n_bits, loose=loose, deleted=deleted, allowed=allowed)
+        items = items._replace(planes=planes.to_planes(codes))
+        for k in (1, 100, n + 1):
+            found = scan.nearest(queries, items, k)
+            assert_all_equal(found, scan.plain_nearest(queries, items, k))
+        found = scan.within(queries, items, n_bits // 4)
+        assert_all_equal(found, scan.plain_within(queries, items, n_bits // 4))
+
+
+@pytest.mark.parametrize("room", [0, 100, 3000])
+def test_all_within_a_radius_are_found_however_much_room_there_was(monkeypatch, room):
+    rng = np.random.default_rng(0)
+    items = random_items(rng, 3000, 64, loose=0.3, deleted=0.2)
+    queries = random_codes(rng, 13, 64)
+    monkeypatch.setattr(scan, "FIRST_ROOM", room * len(queries))
+    for radius in (0, 20, 64):
+        found = scan.within(queries, items, radius)
+        assert_all_equal(found, scan.plain_within(queries, items, radius))
+
+
 @pytest.mark.parametrize("gathered", [0, 10**9], ids=["gathered", "passed over"])
 @pytest.mark.parametrize("allowed", [0, 0.01, 0.5, 0.99], ids="{}_allowed".format)
 def test_search_among_some_equals_sorting_them(monkeypatch, allowed, gathered):
@@ -55,7 +89,7 @@ def test_a_first_bound_from_a_sample_changes_no_result(order, loose):
     if order == "equal":
         codes[:] = codes[0]
     items = items._replace(planes=planes.to_planes(codes))
-    queries = codes[rng.integers(0, n, 6)]
+    queries = codes[rng.integers(0, n, 13)]  # two groups and one alone, where a group has 8
     for k in (1, 30, 1000):
         found = scan.nearest(queries, items, k)
         assert_all_equal(found, scan.plain_nearest(queries, items, k))

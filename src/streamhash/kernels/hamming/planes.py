@@ -37,7 +37,7 @@ Distances = NDArray[np.uint16]
 ITEMS_PER_BLOCK = 64  # items of a block: as many as a mask has bits
 # Queries that share the reading of a block: as many as there are registers for.
 GROUPS = (8, 4, 1) if get_host_cpu_features().get("avx512bitalg", False) else (4, 1)
-QUERIES_PER_GROUP = GROUPS[0]
+QUERIES_PER_GROUP, SMALLEST_GROUP = GROUPS[0], GROUPS[-2]
 _PREFETCH_BYTES = 8192  # bytes: what is asked for now is there when the loop has come so far
 _SHORT_BYTES = 31  # so many bytes of a code differ in at most 248 bits, which a byte can count
 SATURATED_BYTES = 16  # codes up to here have weights summed up in bytes, and cut off at 255;

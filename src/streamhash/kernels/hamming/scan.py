@@ -10,7 +10,8 @@ with: nearly all work is then the looking. Of equal distances, the item with the
 Items up to ``ordered`` stand in the order of their keys, so there one that is as far as the bound
 comes too late, and need not be kept; beyond it, ties are kept and settled by key.
 
-``within`` counts first, then writes each item to its place, so memory is exact.
+``within`` counts, and writes what there is room for; where that was too little, it passes over the
+items again and writes each to its place.
 
 ``plain_nearest`` and ``plain_within`` are the plain NumPy twins, of the same signatures, that say
 by sorting what the others compute.
@@ -18,7 +19,7 @@ by sorting what the others compute.
 
 # numba's cache notices a change of this file, not of planes.py: touch it after editing that.
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +38,7 @@ from streamhash.kernels.hamming.items import (
 from streamhash.kernels.hamming.planes import (
     ITEMS_PER_BLOCK,
     QUERIES_PER_GROUP,
+    SMALLEST_GROUP,
     Distances,
     Queries,
     as_queries,
@@ -62,6 +64,7 @@ CHUNK_BYTES = 1 << 14  # half of the innermost cache, or a third
 QUERIES_PER_BATCH = 256  # they pass over a chunk one after the other
 ITEMS_PER_THREAD = 1 << 19  # worth a thread of its own: a few tenths of a millisecond
 SAMPLE_STRIDE = 32  # one block of so many is looked at for a first bound
+FIRST_ROOM = 1 << 20  # items that a first pass of ``within`` may write: 8 MB
 DISTANCE_SHIFT, POSITION_MASK = np.uint64(48), np.uint64((1 << 48) - 1)
 
 
@@ -165,23 +168,25 @@ def _search_range(
     none, one, stride = np.int64(0), np.int64(1), np.int64(SAMPLE_STRIDE)
     queries, kept, n_kept = as_queries(codes), all_kept[r], all_n_kept[r]
     n, top = len(codes), 8 * codes.shape[1] + 1
+    grouped = n - n % SMALLEST_GROUP  # the others are asked one by one
     share = k // SAMPLE_STRIDE + 1
     enough = share + 3 * np.int64(np.sqrt(share)) + 3  # of the sample: farther than the k-th of all
     n_items = (last - first) * ITEMS_PER_BLOCK
     large = n_items >= SAMPLE_STRIDE * ITEMS_PER_BLOCK * 8
-    first_bound = np.full(n, top, np.int64)
+    first_bound = np.full(grouped, top, np.int64)
     if n >= QUERIES_PER_GROUP and large and enough * SAMPLE_STRIDE <= n_items // 4:
-        spare, n_spare = np.empty((n, 2 * enough + 256), np.uint64), np.zeros(n, np.int64)
-        sample = _begin(spare, n_spare, first_bound.copy(), top)
+        spare = np.empty((grouped, 2 * enough + 256), np.uint64)
+        sample = _begin(spare, np.zeros(grouped, np.int64), first_bound.copy(), top)
         _collect(queries, none, items, first, last, stride, enough, sample)
         first_bound = np.minimum(sample.bound + 1, top)
-    candidates = _begin(kept, n_kept, first_bound.copy(), top)
+    candidates = _begin(kept[:grouped], n_kept[:grouped], first_bound.copy(), top)
     _collect(queries, none, items, first, last, one, k, candidates)
     for q in range(n):
-        if candidates.bound[q] == first_bound[q] < top:  # too few are nearer: again, without it
-            n_kept[q] = 0
-            alone = _begin(kept[q : q + 1], n_kept[q : q + 1], np.full(1, top, np.int64), top)
-            _collect(queries, q, items, first, last, one, k, alone)
+        if q < grouped and (first_bound[q] == top or candidates.bound[q] < first_bound[q]):
+            continue  # else too few are nearer than its first bound: again, without it
+        n_kept[q] = 0
+        alone = _begin(kept[q : q + 1], n_kept[q : q + 1], np.full(1, top, np.int64), top)
+        _collect_alone(queries, q, items, first, last, one, k, alone)
     if len(all_kept) == 1:
         _arrange_batch(all_kept, all_n_kept, items, distances, positions)
 
@@ -197,80 +202,9 @@ def _begin(kept: Packed, n_kept: Integers, bound: Integers, top: int) -> _Candid
 
 
 @kernel
-def _collect(
-    queries: Queries,
-    start: Whole,
-    items: Items,
-    first: Whole,
-    last: Whole,
-    stride: Whole,
-    k: Whole,
-    candidates: _Candidates,
-) -> None:
-    """Pass over every ``stride``-th block, and keep what may be among the ``k`` nearest."""
-    # All arrays get names first, and no slice gets one in the loop: numba counts references each
-    # time, which would cost more than the work. For the same reason this is one long loop.
-    n, capacity = candidates.kept.shape
-    codes, tables = queries.codes[start : start + n], queries.tables[start : start + n]
-    n_bytes = codes.shape[1]
-    planes, keys, deleted, size, _, ordered, moment, allowed = items
-    kept, n_kept, tally, nearer, bound, limits, worst = candidates
-    out = np.empty(QUERIES_PER_GROUP * ITEMS_PER_BLOCK, np.uint16)
-    masks = np.empty(QUERIES_PER_GROUP, np.uint64)
-    step = blocks_per_chunk(n_bytes) * stride
-    for chunk in range(first, last, step):
-        q = 0
-        while q < n:
-            group = group_size(n - q)
-            farthest = bound[q]
-            for r in range(q + 1, q + group):
-                farthest = max(farthest, bound[r])
-            telling = telling_bytes(farthest + 1, n_bytes)
-            for block in range(chunk, min(chunk + step, last), stride):
-                if q == 0 and group > 1:
-                    fetch(planes, block + step)
-                if len(allowed) > 0 and allowed[block] == 0:
-                    continue
-                at = q if ITEMS_PER_BLOCK * (block + 1) <= ordered else n + q
-                some = look(group, planes, codes, tables, block, q, limits, at, telling, out, masks)
-                if some == 0:
-                    continue
-                for g in range(group):
-                    mask = masks[g] & (allowed[block] if len(allowed) > 0 else in_use(size, block))
-                    r = q + g
-                    while mask != 0:
-                        place = first_bit(mask)
-                        mask &= mask - ONE
-                        position = ITEMS_PER_BLOCK * block + place
-                        distance = np.int64(out[ITEMS_PER_BLOCK * g + place])
-                        if distance > bound[r]:  # which may have fallen since the mask was made
-                            continue
-                        if len(deleted) > 0 and deleted[position] <= moment:
-                            continue
-                        if distance == bound[r] and (
-                            position < ordered or keys[position] > worst[r]
-                        ):
-                            continue
-                        if n_kept[r] == capacity:
-                            n_kept[r] = _shrink(kept, r, bound[r], k - nearer[r], keys, worst)
-                            if distance == bound[r] and keys[position] > worst[r]:
-                                continue
-                        packed = (np.uint64(distance) << DISTANCE_SHIFT) | np.uint64(position)
-                        kept[r, n_kept[r]] = packed
-                        n_kept[r] += 1
-                        tally[r, distance] += 1
-                        if distance < bound[r]:
-                            nearer[r] += 1
-                            while nearer[r] >= k:
-                                bound[r] -= 1
-                                nearer[r] -= tally[r, bound[r]]
-                                worst[r] = LAST_KEY
-                            limits[r], limits[n + r] = bound[r], bound[r] + 1
-            q += group
-
-
-@kernel
-def _shrink(kept: Packed, q: int, bound: int, wanted: int, keys: Integers, worst: Integers) -> int:
+def _shrink(
+    kept: Packed, q: Whole, bound: int, wanted: int, keys: Integers, worst: Integers
+) -> int:
     """Drop what is farther than the bound, and as far all but the ``wanted`` lowest keys."""
     ties, n_ties = np.empty(kept.shape[1], np.int64), 0
     for packed in kept[q]:
@@ -286,6 +220,92 @@ def _shrink(kept: Packed, q: int, bound: int, wanted: int, keys: Integers, worst
             kept[q, n] = packed
             n += 1
     return n
+
+
+def _collecting(*, alone: bool) -> Callable[..., None]:
+    """Make the loop for groups of queries, or the one for a single query, a third faster alone."""
+
+    @kernel
+    def collect(
+        queries: Queries,
+        start: Whole,
+        items: Items,
+        first: Whole,
+        last: Whole,
+        stride: Whole,
+        k: Whole,
+        candidates: _Candidates,
+    ) -> None:
+        """Pass over every ``stride``-th block, and keep what may be among the ``k`` nearest."""
+        # All arrays get names first, and no slice gets one in the loop: numba counts references
+        # each time, which would cost more than the work. For the same reason it is one long loop.
+        one = np.int64(1)
+        n, capacity = candidates.kept.shape
+        codes, tables = queries.codes[start : start + n], queries.tables[start : start + n]
+        n_bytes = codes.shape[1]
+        planes, keys, deleted, size, _, ordered, moment, allowed = items
+        kept, n_kept, tally, nearer, bound, limits, worst = candidates
+        out = np.empty(QUERIES_PER_GROUP * ITEMS_PER_BLOCK, np.uint16)
+        masks = np.empty(QUERIES_PER_GROUP, np.uint64)
+        step = blocks_per_chunk(n_bytes) * stride
+        for chunk in range(first, last, step):
+            q: Whole = 0
+            while q < n:
+                group: Whole = one if alone else group_size(n - q)
+                farthest = bound[q]
+                for other in range(q + 1, q + group):
+                    farthest = max(farthest, bound[other])
+                telling = telling_bytes(farthest + 1, n_bytes)
+                for block in range(chunk, min(chunk + step, last), stride):
+                    if q == 0 and group > 1:
+                        fetch(planes, block + step)
+                    if len(allowed) > 0 and allowed[block] == 0:
+                        continue
+                    at = q if ITEMS_PER_BLOCK * (block + 1) <= ordered else n + q
+                    some = look(
+                        group, planes, codes, tables, block, q, limits, at, telling, out, masks
+                    )
+                    if some == 0:
+                        continue
+                    for g in range(group):
+                        mask = masks[g] & (
+                            allowed[block] if len(allowed) > 0 else in_use(size, block)
+                        )
+                        r = q + g
+                        while mask != 0:
+                            place = first_bit(mask)
+                            mask &= mask - ONE
+                            position = ITEMS_PER_BLOCK * block + place
+                            distance = np.int64(out[ITEMS_PER_BLOCK * g + place])
+                            if distance > bound[r]:  # which may have fallen since the mask was made
+                                continue
+                            if len(deleted) > 0 and deleted[position] <= moment:
+                                continue
+                            if distance == bound[r] and (
+                                position < ordered or keys[position] > worst[r]
+                            ):
+                                continue
+                            if n_kept[r] == capacity:
+                                n_kept[r] = _shrink(kept, r, bound[r], k - nearer[r], keys, worst)
+                                if distance == bound[r] and keys[position] > worst[r]:
+                                    continue
+                            packed = (np.uint64(distance) << DISTANCE_SHIFT) | np.uint64(position)
+                            kept[r, n_kept[r]] = packed
+                            n_kept[r] += 1
+                            tally[r, distance] += 1
+                            if distance < bound[r]:
+                                nearer[r] += 1
+                                while nearer[r] >= k:
+                                    bound[r] -= 1
+                                    nearer[r] -= tally[r, bound[r]]
+                                    worst[r] = LAST_KEY
+                                limits[r], limits[n + r] = bound[r], bound[r] + 1
+                q += group
+
+    return collect
+
+
+_collect, _collect_alone = _collecting(alone=False), _collecting(alone=True)
 
 
 @kernel
@@ -323,21 +343,31 @@ def within(codes: Codes, items: Items, radius: int) -> tuple[Integers, Counts, I
     batches = query_batches(len(codes))
     ranges = item_ranges(items.size, len(batches))
     tasks = [(slice(*batch), i) for batch in batches for i in range(len(ranges))]
-    counts = np.zeros((len(codes), len(ranges)), np.int64)
 
-    def gather(task: tuple[slice, int], packed: Packed, starts: Integers) -> None:
-        rows, i = task
-        at = starts[rows, i].copy()
-        _gather(codes[rows], items, radius, *ranges[i], packed, at)
-        starts[rows, i] = at
+    def gather(packed: Packed, starts: Integers, ends: Integers) -> Integers:
+        found = starts.copy()
 
-    run_blocks(lambda task: gather(task, np.empty(0, np.uint64), counts), tasks)
-    ends = counts.cumsum().reshape(counts.shape)
-    packed = np.empty(counts.sum(), np.uint64)
+        def gather_range(task: tuple[slice, int]) -> None:
+            rows, i = task
+            at = starts[rows, i].copy()
+            _gather(codes[rows], items, radius, *ranges[i], packed, at, ends[rows, i].copy())
+            found[rows, i] = at
+
+        run_blocks(gather_range, tasks)
+        return found - starts
+
+    shape = len(codes), len(ranges)
+    room = min(FIRST_ROOM // max(len(codes) * len(ranges), 1), items.size)
+    packed = np.empty(room * shape[0] * shape[1], np.uint64)
+    starts = room * np.arange(shape[0] * shape[1]).reshape(shape)
+    counts = gather(packed, starts, starts + room)
+    ends = counts.cumsum().reshape(shape)
     limits = np.append(0, ends[:, -1])
-    starts = ends - counts
-    if len(packed):
-        run_blocks(lambda task: gather(task, packed, starts), tasks)
+    if counts.max(initial=0) <= room:
+        packed = packed.reshape(counts.size, room)[np.arange(room) < counts.reshape(-1, 1)]
+    else:
+        packed = np.empty(counts.sum(), np.uint64)
+        gather(packed, ends - counts, ends)
     distances, positions = np.empty(len(packed), np.int32), np.empty(len(packed), np.int64)
 
     def arrange(batch: Batch) -> None:
@@ -349,11 +379,18 @@ def within(codes: Codes, items: Items, radius: int) -> tuple[Integers, Counts, I
 
 @kernel
 def _gather(
-    codes: Codes, items: Items, radius: int, first: int, last: int, packed: Packed, at: Integers
+    codes: Codes,
+    items: Items,
+    radius: int,
+    first: int,
+    last: int,
+    packed: Packed,
+    at: Integers,
+    ends: Integers,
 ) -> None:
     """Write items within the radius to ``packed`` from ``at[q]`` on, which moves with them.
 
-    If ``packed`` is empty, count them only. Items are those of the blocks ``first`` to ``last``.
+    From ``ends[q]`` on they are counted only. Items are those of the blocks ``first`` to ``last``.
     """
     n, n_bytes = codes.shape
     telling = telling_bytes(radius + 1, n_bytes)
@@ -378,7 +415,7 @@ def _gather(
                 for g in range(group):
                     mask = masks[g] & (allowed[block] if len(allowed) > 0 else in_use(size, block))
                     r = q + g
-                    if len(packed) == 0 and len(deleted) == 0:
+                    if at[r] >= ends[r] and len(deleted) == 0:
                         at[r] += bits_in(mask)
                         continue
                     while mask != 0:
@@ -387,7 +424,7 @@ def _gather(
                         position = ITEMS_PER_BLOCK * block + place
                         if len(deleted) > 0 and deleted[position] <= moment:
                             continue
-                        if len(packed) > 0:
+                        if at[r] < ends[r]:
                             distance = np.uint64(out[ITEMS_PER_BLOCK * g + place])
                             packed[at[r]] = (distance << DISTANCE_SHIFT) | np.uint64(position)
                         at[r] += 1
