@@ -64,7 +64,8 @@ CHUNK_BYTES = 1 << 14  # half of the innermost cache, or a third
 QUERIES_PER_BATCH = 256  # they pass over a chunk one after the other
 ITEMS_PER_THREAD = 1 << 19  # worth a thread of its own: a few tenths of a millisecond
 SAMPLE_STRIDE = 32  # one block of so many is looked at for a first bound
-FIRST_ROOM = 1 << 20  # items that a first pass of ``within`` may write: 8 MB
+FIRST_ROOM = 1 << 20  # items that a first pass of ``within`` may write in all, 8 MB,
+ROOM_OF_QUERY = 1 << 12  # and for one query
 DISTANCE_SHIFT, POSITION_MASK = np.uint64(48), np.uint64((1 << 48) - 1)
 
 
@@ -357,7 +358,7 @@ def within(codes: Codes, items: Items, radius: int) -> tuple[Integers, Counts, I
         return found - starts
 
     shape = len(codes), len(ranges)
-    room = min(FIRST_ROOM // max(len(codes) * len(ranges), 1), items.size)
+    room = min(FIRST_ROOM // max(len(codes) * len(ranges), 1), ROOM_OF_QUERY, items.size)
     packed = np.empty(room * shape[0] * shape[1], np.uint64)
     starts = room * np.arange(shape[0] * shape[1]).reshape(shape)
     counts = gather(packed, starts, starts + room)
