@@ -223,7 +223,7 @@ def test_mapped_files_are_for_every_verb_that_goes_through_all_items(digits, tmp
         live("add", path, digits / "digits.csv", "--existing", "replace", *words)
         live("refresh", path, *words)
         live("revert", path, "--model", "1", *words)
-        live("relearn", path, *words)
+        live("rebuild", path, *words)
     assert opened == [False] * 5 + [True] * 5
     found = [
         json.loads(live("search", tmp_path / name, digits / "some.npy", "--json", *words))

@@ -79,7 +79,7 @@ def test_a_collection_of_an_own_method_goes_on_in_other_processes(own, tmp_path)
     for words in (
         ["live", "add", "items", "digits"],
         ["live", "refresh", "items", "--jobs", "2"],
-        ["live", "relearn", "items", "--seed", "5", "--jobs", "2"],
+        ["live", "rebuild", "items", "--seed", "5", "--jobs", "2"],
         ["live", "search", "items", "--id", "7"],
     ):
         done = program("--import", module, *words, cwd=tmp_path)

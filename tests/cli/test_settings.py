@@ -42,7 +42,7 @@ def test_a_collection_takes_what_tune_has_found(tuned, tmp_path):
         assert made.hasher.learning_rate == 0.3
     run("live", "create", tmp_path / "plain", "--method", "hcoh", "--bits", 8)
     run("live", "add", tmp_path / "plain", "digits")
-    relearned = run("live", "relearn", tmp_path / "plain", "--settings", tuned)
+    relearned = run("live", "rebuild", tmp_path / "plain", "--settings", tuned)
     assert relearned.exit_code == 0, relearned.stderr
     with Collection.open(tmp_path / "plain", read_only=True) as made:
         assert made.hasher.learning_rate == 0.3

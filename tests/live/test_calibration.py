@@ -293,7 +293,7 @@ def test_all_in_one_call_and_learned_anew_are_known_too(tmp_path):
     with collection(tmp_path / "items", hasher, size=3000) as items:
         assert max(errors(items)) < 0.1
         before = items.search(rows(5, 3)[0], 4).probabilities
-        items.relearn(LSH(32, random_state=0))
+        items.rebuild(LSH(32, random_state=0))
         assert max(errors(items)) < 0.15
         items.revert(1)
         np.testing.assert_array_equal(items.search(rows(5, 3)[0], 4).probabilities, before)

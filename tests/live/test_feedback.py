@@ -237,15 +237,15 @@ def test_items_with_several_labels_hand_them_on(tmp_path):
 def test_relearning_learns_judgements_too(items):
     asked, found, good = judged(200)
     items.feedback(query_id=asked, id=found, good=good)
-    assert items.relearn(MIHash(16, random_state=0))
+    assert items.rebuild(MIHash(16, random_state=0))
     items.refresh()
     assert counts(items) == (200, 200, 0)
     answers = items.search(X[300:500], 5).ids
     assert (Y[answers] == Y[300:500, None]).mean() > 0.6
     items.label(range(50), Y[:50])
-    items.relearn(LSH(16, random_state=0))  # they stay, and wait for one that learns them
+    items.rebuild(LSH(16, random_state=0))  # they stay, and wait for one that learns them
     assert counts(items) == (200, 0, 200)
-    items.relearn(sdoh())
+    items.rebuild(sdoh())
     items.refresh()
     assert counts(items) == (200, 200, 0)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from streamhash import HCOH, SDOH, InputError
-from streamhash.live import Collection, journal, learner
+from streamhash.live import Collection, journal, learner, verify
 from streamhash.live.learner import pack_keys, unpack_keys
 from summing import Summing
 
@@ -343,7 +343,7 @@ def test_learning_anew_is_as_if_the_items_had_just_come(tmp_path):
         one.add(range(300, 310), X[300:310])  # without labels
         one.delete(range(50))
         one.label(range(50, 60), [(label + 1) % 3 for label in Y[50:60]])
-        assert one.relearn()
+        assert one.rebuild()
         assert one.model_number == 2
         ids, labels = one.ids, one.labels(one.ids)
         vectors = np.array([item.vector for item in one.get(ids)])
@@ -354,7 +354,7 @@ def test_learning_anew_is_as_if_the_items_had_just_come(tmp_path):
             assert learned(one) == learned(other)
             assert np.array_equal(codes, other.encode(X))
         assert len(one.history().refreshes) == 2
-        assert not one.relearn()  # nothing changed
+        assert not one.rebuild()  # nothing changed
     with Collection.open(tmp_path / "one") as one:
         assert np.array_equal(codes, one.encode(X))
 
@@ -363,7 +363,7 @@ def test_learning_anew_by_another_method(tmp_path):
     with create(tmp_path / "items", HCOH(16, batch_size=20, random_state=0)) as items:
         items.add(range(200), X[:200], Y[:200])
         seen = []
-        items.relearn(hasher(), progress=lambda done, total: seen.append((done, total)))
+        items.rebuild(hasher(), progress=lambda done, total: seen.append((done, total)))
         assert isinstance(items.model(), Summing)
         assert isinstance(items.hasher, Summing)
         assert seen[-1] == (200, 200)
@@ -375,14 +375,57 @@ def test_learning_anew_by_another_method(tmp_path):
         assert ids[0, 0] in range(300)
 
 
-@pytest.mark.parametrize("wrong", ["sdoh", HCOH(8), 3])
-def test_learning_anew_refuses_other_codes(tmp_path, wrong):
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (("none",), "method='none' is none of sdoh, "),
+        ((3,), "method=3 is no hasher"),
+        ((None, 0), "n_bits=0 must be"),
+    ],
+)
+def test_learning_anew_refuses_what_is_no_method(tmp_path, wrong, said):
     with create(tmp_path / "items") as items:
         items.add(range(60), X[:60], Y[:60])
         before = learned(items)
-        with pytest.raises(InputError, match="16 bits"):
-            items.relearn(wrong)
+        with pytest.raises(InputError, match=said):
+            items.rebuild(*wrong)
         assert learned(items) == before
+
+
+@pytest.mark.parametrize("other", [("hcoh", 8), (None, 40), (HCOH(24), None), ("lsh", 16)])
+def test_codes_of_another_length_come_in_one_step(tmp_path, other):
+    with create(tmp_path / "items") as items:
+        items.add(range(200), X[:200], Y[:200], metadata=[{"n": i} for i in range(200)])
+        items.label([3], [Y[4]])
+        before = items.search(X[:20]).ids
+        with Collection.open(tmp_path / "items", read_only=True) as reader:
+            assert items.rebuild(*other)
+            method, n_bits = other
+            n_bits = n_bits or method.n_bits
+            for each in (items, reader):
+                assert each.n_bits == each.model().n_bits == n_bits
+                found = each.search(X[:20], 20)
+                assert found.distances.max() <= n_bits
+                for item in each.get(range(200)):
+                    assert item.code.tolist() == each.encode([item.vector])[0].tolist()
+                    assert item.metadata == {"n": item.id}
+        if other[0] is None:
+            assert type(items.hasher) is type(hasher())
+        items.add(range(200, 300), X[200:300], Y[200:300])
+        items.refresh()
+        items.predict(X[:5])
+        number = items.model_number
+        assert items.revert(1)
+        assert items.n_bits == 16
+        assert items.search(X[:20], where="n < 200").ids.tolist() == before.tolist()
+        assert items.model_number == number + 1
+        items.add(range(300, 350), X[300:350], Y[300:350])
+        assert items.n_bits == 16
+    with Collection.open(tmp_path / "items") as items:
+        assert len(items) == 350
+        items.refresh()
+        assert items.n_bits == n_bits
+    assert verify(tmp_path / "items").damages == []
 
 
 def test_learning_anew_that_is_killed_half_way_changes_nothing(tmp_path):
@@ -395,5 +438,5 @@ def test_learning_anew_that_is_killed_half_way_changes_nothing(tmp_path):
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            items.relearn(progress=interrupt)
+            items.rebuild(progress=interrupt)
         assert (learned(items), items.model_number) == (before, number)

@@ -160,8 +160,8 @@ def test_one_label_or_several_is_what_comes_first(path, tmp_path):
         assert c.label_names() == ["oil", "grain", "wheat", "ship"]
         assert c.get([2])[0].label == ("grain", "wheat")
         with pytest.raises(InputError) as caught:
-            c.relearn(HCOH(16))
-        assert str(caught.value).startswith("Collection.relearn: HCOH learns from one label")
+            c.rebuild(HCOH(16))
+        assert str(caught.value).startswith("Collection.rebuild: HCOH learns from one label")
     one = Collection.create(tmp_path / "one", hasher())
     with one as c:
         c.add([0], X[:1], ["oil"])

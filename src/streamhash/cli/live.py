@@ -519,7 +519,7 @@ def revert(
 ) -> None:
     """Encode all items with an older model, and search those codes.
 
-    The learner stays as it is: relearn makes a new one of the stored items.
+    The learner stays as it is: rebuild makes a new one of the stored items.
     """
     with (
         _open(collection, mmap=mmap) as items,
@@ -534,11 +534,14 @@ def revert(
 
 
 @app.command()
-def relearn(
+def rebuild(
     collection: Address,
     method: Annotated[
         str | None,
         Option(metavar="NAME", help="Another method, as for create (default: the same as before)."),
+    ] = None,
+    bits: Annotated[
+        int | None, Option(metavar="K", help="Length of the codes (default: as it is).")
     ] = None,
     seed: options.Seed = 0,
     settings: options.Settings = None,
@@ -547,7 +550,7 @@ def relearn(
     scheduler: options.Scheduler = None,
     mmap: options.Mmap = False,
 ) -> None:
-    """Learn anew from the stored items, perhaps by another method, and refresh.
+    """Learn anew from the stored items, perhaps by another method or length, and refresh.
 
     Searches use the old model meanwhile; what is added waits while items are learned.
     """
@@ -558,16 +561,17 @@ def relearn(
         _executor(jobs, scheduler) as executor,
         console.showing_progress("learning and encoding") as progress,
     ):
+        length = items.n_bits if bits is None else bits
         if method is not None:
-            hasher = options.make_hasher(method, items.n_bits, seed, settings, changes)
+            hasher = options.make_hasher(method, length, seed, settings, changes)
         else:
             before, fixed = items.hasher, ("n_bits", "random_state")
             own = {name: v for name, v in before.get_params().items() if name not in fixed}
             if settings is not None:
                 own |= file_settings(settings, *find_methods(type(before)))
             own |= options.parse_changes(changes)
-            hasher = make_hasher(type(before), items.n_bits, seed, changes=own)
-        if not items.relearn(hasher, executor=executor, progress=progress):
+            hasher = make_hasher(type(before), length, seed, changes=own)
+        if not items.rebuild(hasher, executor=executor, progress=progress):
             typer.echo(f"Model {items.model_number} serves on: it is what was learned anew.")
             return
         event = items.history().refreshes[-1]

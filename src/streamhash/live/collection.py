@@ -909,7 +909,7 @@ class Collection:
             raise InputError(
                 f"{place}: {type(hasher).__name__} does not learn from judged answers; make the "
                 f"collection with a method that does ({', '.join(learners)}), or change to one by "
-                "relearn."
+                "rebuild."
             )
 
     def _checked_feedback(
@@ -1074,7 +1074,7 @@ class Collection:
         It is a refresh to codes of the older model, which comes back under a new number; a refresh
         that was interrupted is given up for it. The learner stays as it is, and the collection does
         not refresh by itself until labelled items that came since have shown that the learner is
-        better. One that learned what it should not have is put right by ``relearn``.
+        better. One that learned what it should not have is put right by ``rebuild``.
 
         Parameters
         ----------
@@ -1085,42 +1085,44 @@ class Collection:
         check_parameters("Collection.revert", {"model": model}, {"model": Whole(1)})
         return self._refresher.run(executor, progress, older=model)
 
-    def relearn(
+    def rebuild(
         self,
-        hasher: OnlineHasher | None = None,
+        method: OnlineHasher | str | None = None,
+        n_bits: int | None = None,
         *,
         executor: Executor | None = None,
         progress: Progress = lambda *_: None,
     ) -> bool:
         """Learn anew from the stored items alone, in the order in which they came, and refresh.
 
-        For a change of method or settings, and for a learner that learned what it should not have.
-        Searches go on with the model that serves; changes wait while items are learned. Returns
-        whether another model serves now.
+        For another method, settings or length of codes, and for a learner that learned what it
+        should not have. Searches go on with the model that serves, until all items have their new
+        codes; changes wait while items are learned. Returns whether another model serves now.
 
         Parameters
         ----------
-        hasher : OnlineHasher
-            What learns from now on, with codes of the same length; None: the same method, as new.
+        method : OnlineHasher or str
+            What learns from now on: a hasher, or the name of a method, with its defaults and the
+            seed of now; None: the same method, as new.
+        n_bits : int
+            Length of the codes; None: as it is, or as the hasher has it.
         executor, progress
             As those of ``refresh``; progress is told of items learned first, then of items encoded.
         """
         journal, learner = self._journal, self._learner
-        hasher = self.hasher if hasher is None else hasher
-        if not isinstance(hasher, OnlineHasher) or hasher.n_bits != self.n_bits:
-            raise InputError(
-                f"Collection.relearn: hasher={hasher!r} is not a hasher with {self.n_bits} bits, "
-                "as the codes of this collection have; for others, export the items and add them "
-                "to a new collection."
-            )
+        hasher = _rebuilt(self.hasher, method, n_bits)
         if learner.several_:
-            _check_takes_several(hasher, "Collection.relearn")
+            _check_takes_several(hasher, "Collection.rebuild")
         with journal.lock:
             is_pending = journal.pending is not None
         if is_pending:
             self.refresh(executor=executor)  # that was interrupted
-        with journal.changing("relearn"):
+        with journal.changing("rebuild"):
             twin = learner.relearned(hasher, self._view.now, journal.vectors, self._pairs, progress)
+            if not twin.is_ready and not twin.n_waiting and self._view.now.model is not None:
+                raise InputError(
+                    "Collection.rebuild: no stored item has a label to learn from; label some."
+                )
             with journal.storing(learner, twin):
                 pass
         return self.refresh(executor=executor, progress=progress)
@@ -1197,7 +1199,9 @@ class Collection:
     @property
     def n_bits(self) -> int:
         """Length of the codes."""
-        return int(self._learner.hasher.n_bits)
+        self._follow()
+        model = self._view.now.model
+        return int(self._learner.hasher.n_bits if model is None else model.n_bits)
 
     @property
     def n_features(self) -> int | None:
@@ -1747,6 +1751,30 @@ def _merged(old: Sequence[Any], new: Sequence[str | None]) -> list[Any]:
         known if text is None else {**(known or {}), **json.loads(text)}
         for known, text in zip(old, new, strict=True)
     ]
+
+
+def _rebuilt(
+    before: OnlineHasher, method: OnlineHasher | str | None, n_bits: int | None
+) -> OnlineHasher:
+    """Return the hasher that a collection is to learn with from now on."""
+    place = "Collection.rebuild"
+    if isinstance(method, str):
+        if method not in METHODS:
+            raise InputError(f"{place}: method={method!r} is none of {', '.join(METHODS)}.")
+        seed = before.get_params().get("random_state")
+        given = {"n_bits": before.n_bits, "random_state": seed}
+        hasher = METHODS[method]()
+        hasher.set_params(**{name: v for name, v in given.items() if name in hasher.get_params()})
+    else:
+        hasher = before if method is None else method
+    if not isinstance(hasher, OnlineHasher):
+        raise InputError(
+            f"{place}: method={method!r} is no hasher; pass one, SDOH(64) say, or a method's name."
+        )
+    if n_bits is not None:
+        hasher = clone(hasher).set_params(n_bits=n_bits)
+    hasher.check_parameters()
+    return hasher
 
 
 def _several(labels: str | None, hasher: OnlineHasher, place: str) -> bool | None:

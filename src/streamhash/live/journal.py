@@ -1484,8 +1484,12 @@ def encode(
     def new_column(batch: Any) -> Any:
         codes = hasher.transform(arrow.vectors_of(batch["vector"]))
         if old:
-            changed = unpack(codes ^ arrow.codes_of(batch[old[0]]), hasher.n_bits)
-            flips[:] += changed.sum(axis=0, dtype=np.int64)
+            before = arrow.codes_of(batch[old[0]])
+            if before.shape != codes.shape:  # of another length: no bit is the same one
+                flips[:] = -1
+            else:
+                changed = unpack(codes ^ before, hasher.n_bits)
+                flips[:] += changed.sum(axis=0, dtype=np.int64)
         if send is not None:
             try:
                 send(batch["key"].to_numpy(), codes)

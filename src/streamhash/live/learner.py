@@ -857,7 +857,9 @@ class Learner(Streaming):
         """
         twin = Learner(hasher, reservoir_size=self.reservoir_size, random_state=self.random_state)
         twin.start(several=self.several_)
-        twin.monitor_, twin.calibration_ = self.monitor_, snapshot(self.calibration_)
+        twin.monitor_ = self.monitor_
+        if hasher.n_bits == self.calibration_.n_bits:
+            twin.calibration_ = snapshot(self.calibration_)
         twin.calibration_.begin()
         listing, keys = moment.directory.listing, moment.directory.keys
         if hasher.needs_labels:
@@ -978,13 +980,19 @@ class Learner(Streaming):
         self.missed_ = max(0.0, self.missed_ + n * self.gain_)
 
     def served(
-        self, event: dict[str, Any], flips: NDArray[np.float64] | None, older: int | None = None
+        self,
+        event: dict[str, Any],
+        flips: NDArray[np.float64] | None,
+        n_bits: int,
+        older: int | None = None,
     ) -> None:
-        """Take note that this model serves now, or an older one again."""
+        """Take note that this model serves now, or an older one again, and the length of codes."""
         if older is not None:
             self.monitor_.reverted(event["model"], older, self.n_learned_)
         self.gain_, self.missed_ = 0.0, 0.0
         self.monitor_.refreshed(event, flips)
+        if n_bits != self.calibration_.n_bits:  # an older model has codes of another length
+            self.calibration_ = Calibration(n_bits)
         self.calibration_.serves(event["model"], older)
 
     def balance(self, serving: OnlineHasher) -> float:

@@ -244,7 +244,9 @@ class Refresher:
             "gain": model.facts["gain"],
         }
         twin, older = self._learner.copy(), model.facts.get("reverted_to")
-        twin.served(event, flips if model.number > 1 and rows else None, older)
+        is_other = bool((flips < 0).any())  # codes of another length: no bit is the same one
+        flips = flips if model.number > 1 and rows and not is_other else None
+        twin.served(event, flips, work.hasher.n_bits, older)
         with journal.storing(self._learner, twin, items=1):
             journal.commit_codes(model.number, code_bytes(work.hasher.n_bits), results, schema)
             view.advance()
