@@ -11,7 +11,14 @@ export STREAMHASH_DATA ?= $(if $(DATA),$(abspath $(DATA)))
 # Two test processes share the machine's cores, so that each keeps its kernels to one.
 export OPENBLAS_NUM_THREADS ?= 1
 
-BENCHMARKS := $(filter-out _% fault_%,$(basename $(notdir $(wildcard benchmarks/*.py))))
+# What each claim of docs/performance.md and docs/scale.md stands on, in short forms; other scripts
+# in benchmarks/ are experiments of quality, of faults, and long runs. search keeps its rows; to keep
+# what another prints, run it by itself into results/benchmarks/NAME.txt.
+BENCHMARKS := search "answers --quick" "approximate --quick" encoding \
+  "reencoding --items 784:200000 --rounds 1" "commits --adds 2000" "scale --memory 100000" \
+  "serve_empty --items 10000 --rounds 3" "serve_large --items 10000 --rounds 3" \
+  "filters --items 100000" "rescore --items 100000" \
+  evaluation places sdoh_step one_by_one pairwise mihash sketch
 
 .PHONY: demo test quick fuzz lint check browser bench screenshots format clean
 
@@ -46,8 +53,8 @@ screenshots: .venv/developer browser
 
 bench: .venv/developer
 	$(BIN)/pip install --quiet --editable '.[peers]'
-	mkdir -p results/benchmarks
-	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py | tee results/benchmarks/$$name.txt || exit 1; done
+	for each in $(BENCHMARKS); do set -- $$each; echo "== $$each"; name=$$1; shift; \
+	  $(BIN)/python benchmarks/$$name.py "$$@" || exit 1; done
 
 format: .venv/developer
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .

@@ -1,108 +1,67 @@
-"""Charts of what benchmarks printed: for ``rebuild.py``."""
+"""Charts of what benchmarks measured: for ``rebuild.py``."""
 
-import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from streamhash.lab.report.figures import (
-    BLUE,
-    GREEN,
-    INK,
-    ORANGE,
-    PURPLE,
-    VERMILION,
-    new_figure,
-    tidy,
-)
+from performance_tables import Row, chosen, times_ours
+from streamhash.lab.report.figures import BLUE, FLOOR, GRID, INK, VERMILION, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_search", "read_search"]
-
-K = 100  # neighbours that the chart is about
-# Colour, marker, and how far above the mark its number stands: neighbours share a line.
-STYLES = {
-    "faiss": (VERMILION, "s", 7),
-    "NumPy": (GREEN, "D", 7),
-    "usearch": (PURPLE, "^", 7),
-    "torch": (ORANGE, "v", -14),
-}
+QUERIES = {1: VERMILION, 200: BLUE}
+DASHES: dict[str, Any] = {"clustered": "-", "uniform": (0, (3, 2))}
 
 
-class Measured(NamedTuple):
-    """How many times as long as streamhash a peer took."""
-
-    n_items: int
-    n_bits: int
-    n_queries: int
-    k: int
-    peer: str
-    ratio: float
-
-
-def read_search(text: str) -> list[Measured]:
-    """Read the ratios that ``benchmarks/search.py`` printed."""
-    found = []
-    for line in text.splitlines():
-        if size := re.match(r"([\d,]+) codes of (\d+) bits", line):
-            n_items, n_bits = int(size[1].replace(",", "")), int(size[2])
-        elif asked := re.match(r" +(\d+) queries, k = (\d+)", line):
-            n_queries, k = int(asked[1]), int(asked[2])
-        elif timed := re.match(r" +(\w+).* \(([\d.]+)\)$", line):
-            ratio = float(timed[2])
-            found.append(Measured(n_items, n_bits, n_queries, k, timed[1], ratio))
-    return found
-
-
-def draw_search(measured: list[Measured]) -> "Figure":
-    """Draw, for each size of codes, how many times as long as ours the peers' searches took."""
-    shown = [one for one in measured if one.k == K]
-    bits = sorted({one.n_bits for one in shown})
-    sizes = sorted({one.n_items for one in shown})
-    figure = new_figure(8.4, 1.0 + 1.9 * len(sizes))
-    grid = figure.subplots(len(sizes), len(bits), sharex=True, sharey=True, squeeze=False)
-    for row, n_items in zip(grid, sizes, strict=True):
-        for axes, n_bits in zip(row, bits, strict=True):
-            here = [one for one in shown if (one.n_items, one.n_bits) == (n_items, n_bits)]
-            _draw_panel(axes, here)
-            title = f"{n_items // 10**6} million codes of {n_bits} bits"
-            axes.set_title(title, loc="left", fontsize=10, color=INK)
-    for axes in grid[-1]:
-        axes.set_xlabel("processor time, as a multiple of streamhash's")
-    handles, names = grid[0, 0].get_legend_handles_labels()  # the smallest: all peers were asked
-    figure.legend(
-        handles, names, loc="outside upper left", ncols=len(names), frameon=False, labelcolor=INK
-    )
+def draw_search(rows: Sequence[Row]) -> "Figure":
+    """Draw how many times as fast as faiss we are, and as one thread two are."""
+    figure = new_figure(9.6, 3.4)
+    left, middle, right = figure.subplots(1, 3, width_ratios=[3, 3, 2])
+    _draw_lines(left, rows, "nearest", "the 100 nearest")
+    _draw_lines(middle, rows, "within", "all within a radius")
+    _draw_threads(right, chosen(rows, part="threads"))
+    handles, names = left.get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower left", ncols=4, frameon=False, labelcolor=INK)
     return figure
 
 
-def _draw_panel(axes: "Axes", measured: list[Measured]) -> None:
-    """One row of marks for each number of queries, the ratio written beside each mark."""
-    asked = sorted({one.n_queries for one in measured})
-    axes.axvline(1, color=BLUE, linewidth=2, label="streamhash")
-    for peer, (colour, marker, above) in STYLES.items():
-        points = [(one.ratio, asked.index(one.n_queries)) for one in measured if one.peer == peer]
-        if not points:
-            continue
-        x, y = zip(*points, strict=True)
-        axes.plot(x, y, linestyle="none", color=colour, marker=marker, markersize=7, label=peer)
-        for ratio, at in points:
-            text = f"{ratio:.1f}" if ratio < 10 else f"{ratio:.0f}"
-            axes.annotate(
-                text,
-                (ratio, at),
-                (0, above),
-                textcoords="offset points",
-                ha="center",
-                fontsize=8,
-                color=INK,
-            )
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}×")
-    axes.set(xlim=(0.8, 500), ylim=(len(asked) - 0.5, -0.65))
-    axes.set_yticks(range(len(asked)))
-    axes.set_yticklabels(["1 query" if n == 1 else f"{n:,} queries" for n in asked])
-    tidy(axes)
+def _draw_lines(axes: "Axes", rows: Sequence[Row], part: str, title: str) -> None:
+    bits = sorted({row["bits"] for row in chosen(rows, part=part)})
+    for n_queries, colour in QUERIES.items():
+        for data, dashes in DASHES.items():
+            ratios = [
+                times_ours(rows, "faiss", part=part, data=data, bits=n, queries=n_queries)
+                for n in bits
+            ]
+            label = f"{n_queries} {'query' if n_queries == 1 else 'queries'}, {data}"
+            axes.plot(bits, ratios, marker="o", color=colour, linestyle=dashes, label=label)
+    axes.axhline(1, color=FLOOR, linewidth=1)
+    axes.annotate("faiss", (bits[0], 1), (0, -11), textcoords="offset points", size=8)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(bits, [str(n) for n in bits])
     axes.minorticks_off()
-    axes.grid(axis="x", color="#eef1f4", linewidth=0.8)
+    axes.set_ylim(0, None)
+    axes.set_xlabel("bits of a code")
+    axes.set_title(f"{title}:\ntimes as fast as faiss", loc="left", fontsize=10, color=INK)
+    axes.grid(axis="y", color=GRID, linewidth=0.8)
+    tidy(axes)
+
+
+def _draw_threads(axes: "Axes", rows: Sequence[Row]) -> None:
+    bits = sorted({row["bits"] for row in rows})
+    for shift, (who, colour) in enumerate({"search": BLUE, "reading": FLOOR}.items()):
+        for i, n_bits in enumerate(bits):
+            one, two = (chosen(rows, bits=n_bits, who=who, threads=n)[0]["seconds"] for n in (1, 2))
+            at = i + 0.4 * shift - 0.2
+            axes.bar(at, one / two, 0.36, color=colour)
+            axes.annotate(
+                f"{who}\n{one / two:.2f}", (at, one / two), (0, 3), textcoords="offset points",
+                ha="center", fontsize=8, color=INK,
+            )  # fmt: skip
+    axes.axhline(1, color=FLOOR, linewidth=1)
+    axes.set_xticks(range(len(bits)), [f"{n} bits" for n in bits])
+    axes.set_ylim(0, 2.3)
+    title = "two threads, one query:\ntimes as fast as one"
+    axes.set_title(title, loc="left", fontsize=10, color=INK)
+    tidy(axes)

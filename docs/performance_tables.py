@@ -6,7 +6,7 @@ a function here for its table, and one in ``charts.py`` for its chart.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,82 @@ def markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     """A Markdown table, the first column of which is text."""
     lines = [head, ["---"] + ["---:"] * (len(head) - 1), *body]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def chosen(rows: Iterable[Row], **wanted: Any) -> list[Row]:
+    """Rows with these values."""
+    return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
+
+
+def times_ours(rows: Iterable[Row], who: str, **wanted: Any) -> float:
+    """How many times as long as ours somebody took, in the first run that has both."""
+    found = chosen(rows, **wanted)
+    theirs = chosen(found, who=who)[0]["seconds"]
+    return float(theirs / chosen(found, who="streamhash")[0]["seconds"])
+
+
+def search_table() -> str:
+    """How many times as long as ours faiss's searches take, and the limit of counting bits."""
+    all_rows = rows("search")
+    body = []
+    for n_bits in sorted({row["bits"] for row in chosen(all_rows, part="nearest")}):
+        for data in ("clustered", "uniform"):
+            cells = [f"{n_bits} bits, {data}"]
+            for part, n_queries in (
+                ("nearest", 1),
+                ("nearest", 200),
+                ("within", 1),
+                ("within", 200),
+            ):
+                facts = {"part": part, "data": data, "bits": n_bits, "queries": n_queries}
+                cells.append(f"{times_ours(all_rows, 'faiss', **facts):.1f}")
+            batch = chosen(all_rows, part="nearest", data=data, bits=n_bits, queries=200)
+            ours, theirs = (chosen(batch, who=who)[0] for who in ("streamhash", "faiss"))
+            cells.append(f"{ours['seconds'] * 1e3:.0f} ms")
+            cells.append(f"{theirs['seconds'] / ours['limit']:.1f}")
+            body.append(cells)
+    head = ["faiss's time, times ours", "1 query", "200 queries", "radius, 1", "radius, 200"]
+    return markdown([*head, "200 queries, ours", "if every bit is counted"], body)
+
+
+def peers_table() -> str:
+    """How many times as long as ours the searches of others take."""
+    all_rows = chosen(rows("search"), part="nearest", data="clustered", bits=64)
+    asked = sorted({row["queries"] for row in chosen(all_rows, who="NumPy")})
+    names = list(dict.fromkeys(row["who"] for row in all_rows if row["who"] != "streamhash"))
+    body = []
+    for name in names:
+        cells = []
+        for n_queries in asked:
+            ours = chosen(all_rows, who="streamhash", queries=n_queries)[-1]["seconds"]
+            theirs = chosen(all_rows, who=name, queries=n_queries)[-1]["seconds"]
+            cells.append(f"{theirs / ours:.1f}")
+        body.append([name, *cells])
+    return markdown(["64 bits, clustered; times ours", *(f"queries: {n}" for n in asked)], body)
+
+
+def threads_table() -> str:
+    """One query on two threads, and reading the same bytes, by the clock."""
+    body = []
+    for n_bits in (64, 128):
+        for who in ("search", "reading"):
+            found = chosen(rows("search"), part="threads", bits=n_bits, who=who)
+            one, two = (chosen(found, threads=n)[0]["seconds"] * 1e3 for n in (1, 2))
+            name = f"{found[0]['items']:,} of {n_bits} bits, {who}"
+            body.append([name, f"{one:.2f} ms", f"{two:.2f} ms", f"{one / two:.2f}"])
+    return markdown(["one query", "one thread", "two", "times as fast"], body)
+
+
+def no_filter_table() -> str:
+    """The search without a filter, by the kernel that can have one and by one that cannot."""
+    found = chosen(rows("search"), part="filter")
+    body = []
+    for bare in chosen(found, who="without"):
+        same = {name: bare[name] for name in ("bits", "queries")}
+        able = chosen(found, who="with the argument", **same)[0]
+        ratio = able["seconds"] / bare["seconds"]
+        body.append([f"{bare['bits']} bits, queries: {bare['queries']}", f"{ratio:.2f}"])
+    return markdown(["no filter given", "time, times that of a kernel without filters"], body)
 
 
 def _parts(name: str) -> Iterator[list[str]]:

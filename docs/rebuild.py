@@ -30,7 +30,12 @@ from performance_tables import (
     encoding_table,
     evaluation_table,
     markdown,
+    no_filter_table,
+    peers_table,
     printed,
+    rows,
+    search_table,
+    threads_table,
 )
 from streamhash.hashers import METHODS
 from streamhash.lab import (
@@ -234,23 +239,6 @@ def seconds() -> str:
     return markdown([f"CPU s on {machine}", *HEAD], body)
 
 
-def search_times() -> str:
-    """Search among the peers: how many times as long as streamhash they took, k = 100."""
-    from charts import STYLES, K, read_search
-
-    by_case: dict[tuple[int, int, int], dict[str, float]] = {}
-    for one in read_search(printed("search")):
-        if one.k == K:
-            case = (one.n_items, one.n_bits, one.n_queries)
-            by_case.setdefault(case, {})[one.peer] = one.ratio
-    body = [
-        [f"{n_items:,} of {n_bits} bits, {n_queries:,}"]
-        + [f"{ratios[peer]:.1f}" if peer in ratios else "–" for peer in STYLES]
-        for (n_items, n_bits, n_queries), ratios in by_case.items()
-    ]
-    return markdown(["codes, queries", *STYLES], body)
-
-
 def benchmark(name: str) -> str:
     """What a benchmark printed, as it is."""
     return f"```text\n{printed(name)}\n```"
@@ -260,7 +248,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "readme": readme,
     "verdicts": all_verdicts,
     "other-data": other_data,
-    "search": search_times,
+    "search": search_table,
+    "search-peers": peers_table,
+    "search-threads": threads_table,
+    "search-no-filter": no_filter_table,
     "seconds": seconds,
     "answers": answers_table,
     "encoding": encoding_table,
@@ -305,13 +296,13 @@ FIGURES = ("mnist-precision", "mnist-curve")  # shown in results.md, with publis
 
 def draw() -> None:
     """Draw the README's figure, quality against instances seen, those of the paper, and search."""
-    from charts import draw_search, read_search
+    from charts import draw_search
     from streamhash.lab.report.figures import draw_comparison, draw_curves, save_png
 
     found = lines("mnist")
     folder = ROOT / "docs" / "figures"
     folder.mkdir(exist_ok=True)
-    save_png(draw_search(read_search(printed("search"))), folder / "search.png", dpi=150)
+    save_png(draw_search(rows("search")), folder / "search.png", dpi=150)
     wanted = [found[name]["default"][32] for name in METHODS if "default" in found.get(name, {})]
     wanted = [line for line in wanted if len(line.rows[0]["curve"]) > 1]  # looked at on the way
     wanted.append(replace(found["sdoh"][PLAIN][32], label="SDOH 0.1"))

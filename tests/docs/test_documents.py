@@ -93,16 +93,18 @@ def test_tables_are_those_of_the_rows():
     assert done.returncode == 0, f"run python docs/rebuild.py: {done.stdout}{done.stderr}"
 
 
-def test_the_chart_of_search_reads_every_ratio(monkeypatch):
+def test_the_tables_of_search_have_every_measurement(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    from charts import read_search
+    from performance_tables import chosen, rows, search_table, times_ours
 
-    text = (ROOT / "results" / "benchmarks" / "search.txt").read_text(encoding="utf-8")
-    measured = read_search(text)
-    assert len(measured) == len(re.findall(r"\([\d.]+\)$", text, re.MULTILINE)) > 40
-    faiss = {one[:4] for one in measured if one.peer == "faiss"}
-    assert faiss == {one[:4] for one in measured if one.peer == "streamhash"}
-    assert all(one.ratio == 1 for one in measured if one.peer == "streamhash")
+    measured = rows("search")
+    for part in ("nearest", "within"):
+        for data in ("clustered", "uniform"):
+            for bits in (64, 128, 256, 512):
+                for queries in (1, 200):
+                    facts = {"part": part, "data": data, "bits": bits, "queries": queries}
+                    assert f"{times_ours(measured, 'faiss', **facts):.1f} |" in search_table()
+    assert len(chosen(measured, part="threads")) == 8
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
