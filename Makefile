@@ -2,6 +2,7 @@
 # make test   set everything up, then run every check that CI runs
 # make quick  what needs no server, browser, cluster or data set, in about a minute
 # make fuzz   the state machines with random seeds, for as long as it takes
+# make docs   the documentation as a site, in site/; it needs no network once this is set up
 # make bench  the speed benchmarks, as ratios against plain twins and peers
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -20,7 +21,7 @@ BENCHMARKS := search "answers --quick" "approximate --quick" encoding \
   "filters --items 100000" "rescore --items 100000" \
   evaluation places sdoh_step one_by_one pairwise mihash sketch
 
-.PHONY: demo test quick fuzz lint check browser bench screenshots format clean
+.PHONY: demo test quick fuzz lint check browser bench docs screenshots format clean
 
 demo: .venv/user
 	$(BIN)/streamhash demo
@@ -48,6 +49,10 @@ browser:
 	  && echo "installing Chromium" && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } \
 	  || echo "Chromium is missing and could not be installed; the page is not tested"
 
+docs: .venv/developer
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The site is in site/index.html; for its search: $(BIN)/python -m http.server -d site"
+
 screenshots: .venv/developer browser
 	$(BIN)/python docs/screenshots.py
 
@@ -60,7 +65,7 @@ format: .venv/developer
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf site .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "streamhash needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'

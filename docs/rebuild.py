@@ -37,6 +37,7 @@ from performance_tables import (
     search_table,
     threads_table,
 )
+from sentence_tables import sentence_table
 from streamhash.hashers import METHODS
 from streamhash.lab import (
     Comparison,
@@ -271,6 +272,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "fault-requests": request_table,
     "fault-cost": cost_table,
     "wrong-labels": noise_table,
+    "sentence-codes": sentence_table,
     "successor-defaults": defaults_table,
     "labelled": labelled_table,
 }

@@ -22,9 +22,13 @@ def blocks(name, language):
 def commands(name):
     """Each command of a page, with the lines that stand below it."""
     for block in blocks(name, "console"):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, _, printed = part.partition("\n")
-            yield command, printed
+        yield from commands_of(block)
+
+
+def commands_of(block):
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        command, _, printed = part.partition("\n")
+        yield command, printed
 
 
 def run_command(command, folder):
@@ -53,3 +57,25 @@ def run_examples(name):
     result = doctest.testfile(str(ROOT / name), module_relative=False, optionflags=FLAGS)
     assert result.failed == 0
     return result.attempted
+
+
+def run_in_order(name, folder):
+    """Run the Python and the commands of a page as they follow each other; return how many."""
+    names, n = {}, 0
+    for language, block in re.findall(
+        r"^```(python|console)\n(.*?)^```", read_page(name), re.DOTALL | re.MULTILINE
+    ):
+        if language == "python":
+            test = doctest.DocTestParser().get_doctest(block, names, name, name, 0)
+            test.globs, report = names, []
+            results = doctest.DocTestRunner(optionflags=FLAGS).run(
+                test, out=report.append, clear_globs=False
+            )
+            assert results.failed == 0, "".join(report)
+            n += results.attempted
+            continue
+        for command, wanted in commands_of(block):
+            printed = run_command(command, folder)
+            assert not wanted or says(wanted, printed), f"{command}: {printed}"
+            n += 1
+    return n
