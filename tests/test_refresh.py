@@ -1,5 +1,7 @@
 """A hasher with a snapshot: when codes are worth encoding anew, and what encodes until then."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,7 @@ from streamhash import (
     unpack,
 )
 from streamhash.kernels.learning.information import code_information
-from streamhash.refresh import RefreshPolicy
+from streamhash.refresh import Prospect, RefreshPolicy, code_gain, information_gain
 from summing import Summing
 
 
@@ -212,7 +214,14 @@ def test_what_is_wrong_is_said():
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("manual", "manual"), ("gain", "gain=0.001"), ("gain=2", "gain=2"), (7, "7")],
+    [
+        ("manual", "manual"),
+        ("gain", "gain=0.001"),
+        ("gain=2", "gain=2"),
+        (7, "7"),
+        ("auto", "auto=0.1"),
+        ("auto=0.02", "auto=0.02"),
+    ],
 )
 def test_a_policy_is_read_and_said(text, said):
     policy = RefreshPolicy.parse(text, place="test")
@@ -220,7 +229,9 @@ def test_a_policy_is_read_and_said(text, said):
     assert RefreshPolicy.parse(str(policy), place="test") == policy
 
 
-@pytest.mark.parametrize("text", ["never", "gain=much", "gain=-1", "gain=nan", 0, -3, None])
+@pytest.mark.parametrize(
+    "text", ["never", "gain=much", "gain=-1", "gain=nan", "auto=2", "auto=no", "autos", 0, -3, None]
+)
 def test_what_is_no_policy_is_refused(text):
     with pytest.raises(InputError, match="must be"):
         RefreshPolicy.parse(text, place="test")
@@ -228,8 +239,55 @@ def test_what_is_no_policy_is_refused(text):
 
 def test_a_refresh_is_due_when_what_was_missed_exceeds_what_it_costs():
     policy = RefreshPolicy.parse("gain=0.01", place="test")
-    assert not policy.is_due(n_learned=10**6, gain=10.0, n_items=1000)
-    assert policy.is_due(n_learned=1, gain=10.1, n_items=1000)
-    assert not policy.is_due(n_learned=1, gain=10.1, n_items=2000)
-    assert [RefreshPolicy(every=5).is_due(n, 0.0, 10) for n in (4, 5)] == [False, True]
-    assert not RefreshPolicy().is_due(10**6, 1e9, 1)
+    assert not policy.is_due(Prospect(10**6, gain=10.0, items=1000))
+    assert policy.is_due(Prospect(1, gain=10.1, items=1000))
+    assert not policy.is_due(Prospect(1, gain=10.1, items=2000))
+    assert [RefreshPolicy(every=5).is_due(Prospect(n, 0.0, 10)) for n in (4, 5)] == [False, True]
+    assert not RefreshPolicy().is_due(Prospect(10**6, 1e9, 1))
+
+
+@pytest.mark.parametrize(
+    ("prospect", "reason"),
+    [
+        ({"precision": 0.05, "seconds": 1, "since": 10.1}, None),
+        ({"precision": 0.05, "seconds": 1, "since": 5}, "takes 1.0 s, .* 10% of the time: in 5 s"),
+        ({"precision": 0.05, "seconds": 0.09, "since": 0}, None),
+        ({"precision": 0.001, "seconds": 0.01}, r"would gain \+0.001, and 0.002 is the least"),
+        ({"precision": 0.05, "error": 0.06}, r"would gain \+0.050, and 0.060 is the least"),
+        ({"precision": -0.05}, r"would gain -0.050"),
+        ({}, "too few labelled items have asked"),
+        ({"gain": 2.0}, None),
+        ({"gain": 2.0, "seconds": 1, "since": 0}, "in 10 s"),
+    ],
+)
+def test_a_refresh_by_what_it_costs(prospect, reason):
+    found = RefreshPolicy.parse("auto", place="test").reason(
+        Prospect(**{"learned": 1, "gain": 0.0, "items": 1000, **prospect})
+    )
+    if reason is None:
+        assert found is None
+    else:
+        assert re.search(reason, found)
+
+
+def test_the_gain_of_codes_is_that_of_a_plain_loop():
+    random = np.random.default_rng(0)
+    y = random.integers(3, size=150)
+    X = 2 * np.eye(3, 8)[y] + random.standard_normal((150, 8))
+    new, old = SDOH(16, random_state=0).fit(X, y), LSH(16, random_state=0).fit(X)
+    same = y[100:, None] == y[None, :100]
+    gain = code_gain(new, old, X[:100], same, X[100:])
+    wanted = []
+    for i in range(50):
+        precision = []
+        for model in (new, old):
+            apart = [
+                int(np.bitwise_count(model.transform(X[100 + i : 101 + i]) ^ code).sum())
+                for code in model.transform(X[:100])
+            ]
+            nearest = sorted(range(100), key=lambda j: (apart[j], j))[:10]
+            precision.append(np.mean([same[i, j] for j in nearest]))
+        wanted.append(precision[0] - precision[1])
+    assert gain.precisions == pytest.approx(wanted)
+    assert gain.bits == information_gain(new, old, X[:100], same, X[100:])
+    assert gain.precisions.mean() > 0.05

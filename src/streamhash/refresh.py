@@ -19,6 +19,7 @@ from streamhash.base import (
     OnlineHasher,
     new_generator,
 )
+from streamhash.codes import Codes
 from streamhash.errors import InputError
 from streamhash.kernels.learning.information import code_information, plain_information_gradient
 from streamhash.labels import neighbours
@@ -27,48 +28,141 @@ from streamhash.parameters import SEED, Choice, Number, Whole
 from streamhash.reservoir import Reservoir
 
 PRICE = 0.001  # bits of information that encoding an item of a collection anew is worth
+SHARE = 0.1  # of the time, that refreshes may take
+LEAST_GAIN = 0.002  # in precision, that is worth a refresh
+FREE_SECONDS = 0.1  # a refresh that takes no longer is not counted
+NEIGHBOURS = 10  # among which precision is measured
+
+
+class Prospect(NamedTuple):
+    """What a refresh would bring, and cost."""
+
+    learned: int  # items learned since the last
+    gain: float  # bits of information, summed up over the items that came
+    items: int = 1  # to be encoded
+    precision: float | None = None  # gained, among ten neighbours; None while it is not known
+    error: float = 0.0  # standard error of that
+    seconds: float = 0.0  # that it would take
+    since: float = np.inf  # seconds since the last
 
 
 class RefreshPolicy(NamedTuple):
     """When to encode all items anew: by hand, after every so many learned items, or when it pays.
 
-    It pays when the bits of information that a refresh gains exceed ``price`` bits for every item
-    that would be encoded anew. A collection sums up the gain over each item that came: so a small
-    one refreshes soon, a large one when the gain is large or lasts.
+    ``share``: when precision among ten neighbours would gain LEAST_GAIN, and more than it is
+    uncertain by, and refreshes take no more than that share of the time; those that take less than
+    FREE_SECONDS are free. While no labelled item has asked since the last, bits decide.
+
+    ``price``: when the bits of information that a refresh gains exceed ``price`` bits for every
+    item that would be encoded anew. A collection sums up the gain over each item that came: so a
+    small one refreshes soon, a large one when the gain is large or lasts.
     """
 
     every: int | None = None  # learned items
     price: float | None = None  # bits an item
+    share: float | None = None  # of the time
 
     @classmethod
     def parse(cls, text: Any, *, place: str) -> "RefreshPolicy":
-        """Read "manual", "gain", "gain=0.001", or a number of items."""
+        """Read "manual", "auto", "auto=0.1", "gain", "gain=0.001", or a number of items."""
+        name, _, value = text.partition("=") if isinstance(text, str) else ("", "", "")
         try:
             if text == "manual":
                 return cls()
-            if isinstance(text, str) and text.partition("=")[0] == "gain":
-                policy = cls(price=float(text.partition("=")[2] or PRICE))
+            if name == "auto":
+                policy = cls(share=float(value or SHARE))
+            elif name == "gain":
+                policy = cls(price=float(value or PRICE))
             else:
                 policy = cls(every=int(text))
         except (TypeError, ValueError):
             policy = cls(every=0)
-        if policy.every == 0 or not all(value is None or value > 0 for value in policy):
+        if (
+            policy.every == 0
+            or not all(value is None or value > 0 for value in policy)
+            or (policy.share or 0) > 1
+        ):
             raise InputError(
-                f'{place}: refresh={text!r} must be "gain", "gain=BITS", "manual", or a number of '
-                "items from 1 up."
+                f'{place}: refresh={text!r} must be "auto", "auto=SHARE", "gain", "gain=BITS", '
+                '"manual", or a number of items from 1 up.'
             )
         return policy
 
-    def is_due(self, n_learned: int, gain: float, n_items: int = 1) -> bool:
-        """Whether to refresh so many items, after so much was learned, for so much gain."""
+    def is_due(self, prospect: Prospect) -> bool:
+        """Whether to refresh."""
+        return self.reason(prospect) is None
+
+    def reason(self, prospect: Prospect) -> str | None:
+        """Say why not to refresh; None if it is due."""
         if self.every is not None:
-            return n_learned >= self.every
-        return self.price is not None and gain > self.price * n_items
+            left = self.every - prospect.learned
+            return f"{left:,} more items are to be learned first" if left > 0 else None
+        if self.share is not None:
+            return self._gain_wanting(prospect) or self._time_wanting(prospect)
+        if self.price is None:
+            return "it is done by hand"
+        price = self.price * prospect.items
+        if prospect.gain > price:
+            return None
+        return f"it has missed {prospect.gain:.3g} bits so far, of {price:.3g} that it costs"
+
+    def _gain_wanting(self, prospect: Prospect) -> str | None:
+        gain, least = prospect.precision, max(LEAST_GAIN, prospect.error)
+        if gain is None:
+            known = prospect.gain > PRICE * prospect.items
+            return None if known else "too few labelled items have asked since the last refresh"
+        if gain >= least:
+            return None
+        return f"precision would gain {gain:+.3f}, and {least:.3f} is the least that counts"
+
+    def _time_wanting(self, prospect: Prospect) -> str | None:
+        assert self.share is not None
+        left = prospect.seconds - self.share * prospect.since
+        if prospect.seconds <= FREE_SECONDS or left <= 0:
+            return None
+        return (
+            f"it takes {prospect.seconds:.1f} s, and refreshes may take {self.share:.0%} of the "
+            f"time: in {left / self.share:,.0f} s"
+        )
 
     def __str__(self) -> str:
         if self.every is not None:
             return str(self.every)
+        if self.share is not None:
+            return f"auto={self.share:g}"
         return "manual" if self.price is None else f"gain={self.price:g}"
+
+
+class Gain(NamedTuple):
+    """By how much codes of one model beat those of another."""
+
+    bits: float  # of information
+    precisions: NDArray[np.float64]  # of each query, among its nearest
+
+
+def code_gain(
+    new: OnlineHasher, old: OnlineHasher, sample: Matrix, same: NDArray[np.bool_], queries: Matrix
+) -> Gain:
+    """Measure it on a sample that queries are asked of; ``same`` tells which are neighbours."""
+
+    def measured(model: OnlineHasher) -> Gain:
+        items, asked = model.transform(sample), model.transform(queries)
+        information = code_information(items, same, model.n_bits, queries=asked)
+        return Gain(information, _precisions(items, asked, same))
+
+    better, worse = measured(new), measured(old)
+    return Gain(better.bits - worse.bits, better.precisions - worse.precisions)
+
+
+def _precisions(items: Codes, queries: Codes, same: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the share of neighbours among the nearest items of each query; of ties, the first."""
+    k, n = min(NEIGHBOURS, len(items)), len(items)
+    found = np.empty(len(queries))
+    for i, query in enumerate(queries):
+        distances = np.bitwise_count(items ^ query).sum(axis=1, dtype=np.int64)
+        nearest = np.argpartition(distances * n + np.arange(n), k - 1)[:k]
+        found[i] = same[i, nearest].mean()
+    return found
 
 
 def information_gain(
@@ -226,8 +320,10 @@ class SnapshotHasher(HasherAround):
         if np.array_equal(self.hasher_.transform(rows), self.snapshot_.transform(rows)):
             return False
         if self.trigger == "fix":
-            return RefreshPolicy(every=self.interval).is_due(self.n_since_refresh_, 0.0)
-        return RefreshPolicy(price=self.threshold).is_due(self.n_since_refresh_, self.gain())
+            return RefreshPolicy(every=self.interval).is_due(Prospect(self.n_since_refresh_, 0.0))
+        return RefreshPolicy(price=self.threshold).is_due(
+            Prospect(self.n_since_refresh_, self.gain())
+        )
 
     def refresh(self) -> Self:
         """Encode with what has been learned so far, from now on."""

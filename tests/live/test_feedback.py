@@ -149,7 +149,7 @@ def test_a_method_that_learns_no_pairs_says_which_do(tmp_path):
         c.add(range(50), X[:50])
         with pytest.raises(
             InputError,
-            match=r"Collection.feedback: LSH does not learn .*\(.*OKH.*\), or change to one by rel",
+            match=r"Collection.feedback: LSH does not learn .*\(.*OKH.*\), or change to one by reb",
         ):
             c.feedback(X[60], 1)
         assert c.status()["feedback"]["stored"] == 0

@@ -26,7 +26,7 @@ def many(path, n=N):
         items.add(ids[:500], X[:500], (X[:500, 0] > 0).astype(int))
     stored = Journal(str(path))
     stored.open(read_only=False)
-    stored.load()[2].release()
+    stored.load()[-1].release()
     model = stored.read_model(stored.serving).hasher()
     labels = (X[500:, 0] > 0).astype(int).tolist()
     codes = model.transform(X[500:])

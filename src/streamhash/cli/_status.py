@@ -97,6 +97,9 @@ def _drift(quality: Facts) -> str:
 def _policy(policy: str) -> str:
     if policy == "manual":
         return "never: streamhash live refresh does it"
+    if policy.startswith("auto="):
+        share = float(policy.removeprefix("auto="))
+        return f"when precision gains by it; at most {share:.0%} of the time"
     if policy.startswith("gain="):
         price = policy.removeprefix("gain=")
         return f"when queries have missed {price} bits for every item that it would encode"
@@ -111,6 +114,8 @@ def _verdict(refresh: Facts, *, serves: bool) -> str:
         return "yes: one was interrupted; streamhash live refresh goes on with it"
     if gain is None:
         return "not known: there is no sample of labelled items yet"
+    if refresh["policy"].startswith("auto="):
+        return _by_precision(refresh)
     if gain == 0:
         return "no: nothing was learned since that would change a code"
     if gain < 0:
@@ -119,6 +124,15 @@ def _verdict(refresh: Facts, *, serves: bool) -> str:
     missed = "" if worth is None else f", {worth:.0%} of its price missed so far"
     cost = f"about {refresh['cost_seconds']:.1f} s to encode {refresh['cost_items']:,} items"
     return f"{verdict}: gain {gain:+.3f} bits a query{missed}; cost {cost}"
+
+
+def _by_precision(refresh: Facts) -> str:
+    gain = refresh["precision_gain"]
+    cost = f"about {refresh['cost_seconds']:.1f} s to encode {refresh['cost_items']:,} items"
+    told = "" if gain is None else f"precision {gain:+.3f} ± {refresh['precision_error']:.3f}; "
+    if refresh["due"]:
+        return f"yes: {told}cost {cost}"
+    return f"not yet: {refresh['reason']}; {told}cost {cost}"
 
 
 def _bars(shares: list[float]) -> str:

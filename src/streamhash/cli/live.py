@@ -61,8 +61,9 @@ def create(
     ] = None,
     vectors: Annotated[str, Option(metavar="TYPE", help="Store float32 or float16.")] = "float32",
     refresh: Annotated[
-        str, Option(metavar="WHEN", help="When to refresh: gain, gain=BITS, N items, manual.")
-    ] = "gain",
+        str,
+        Option(metavar="WHEN", help="When to refresh: auto, auto=SHARE, gain, N items, manual."),
+    ] = "auto",
     keep_learned: Annotated[
         bool, Option(help="Keep what was learned from items that are deleted.")
     ] = False,

@@ -261,7 +261,7 @@ class Collection:
         *,
         labels: str | None = None,
         vectors: str = "float32",
-        refresh: str | int = "gain",
+        refresh: str | int = "auto",
         forget_deleted: bool = True,
         reservoir_size: int = 1000,
         random_state: int | None = None,
@@ -285,7 +285,7 @@ class Collection:
             first labels that come, several if one of them is a list.
         vectors : "float32" or "float16"
             How vectors are stored; what is learned and encoded is what is stored.
-        refresh : "gain", "gain=BITS", "manual" or a number of items
+        refresh : "auto", "auto=SHARE", "gain", "gain=BITS", "manual" or a number of items
             When to refresh by itself: when it pays (``BITS`` of information are what encoding an
             item anew is worth, 0.001 if not given), or every so many learned items. The first
             model serves as soon as there is one, in any case.
@@ -1701,7 +1701,7 @@ class Collection:
                     "reverted_to": None if last is None else last["reverted_to"],
                 },
                 "backend": self._view.status(),
-                "refresh": self._refresher.status(self.n_features),
+                "refresh": self._refresher.status(),
                 "quality": {
                     "precision": None if np.isnan(monitor.recent_) else monitor.recent_,
                     "answers": monitor.n_answers_,

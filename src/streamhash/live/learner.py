@@ -38,7 +38,7 @@ from streamhash.live.calibration import COMING, Calibration, Judged, judge
 from streamhash.live.delta import Delta
 from streamhash.live.judgements import Pairs
 from streamhash.parameters import Choice, Maybe, Number, Whole
-from streamhash.refresh import information_gain, pair_information_gain
+from streamhash.refresh import code_gain, pair_information_gain
 from streamhash.reservoir import Reservoir
 from streamhash.search import HammingIndex
 
@@ -51,6 +51,8 @@ LOOKED_AT = 50  # neighbours that are looked at to find ten labelled ones
 ASKING = 1000  # rows that judge a model while it is learned, at most
 ANSWERING = 4000  # rows that it has learned, and is judged by, at most
 
+GAIN_HALF_LIFE = 1000  # labelled items, of what is known of the gain in precision
+GAIN_QUERIES = 30  # of them, from which on it is known
 CURVE = ("time", "items", "labelled", "model", "precision", "balance", "gain")
 # A new serving model: when, by what, over how many items, and the share of bits that it changed.
 EVENT = ("time", "model", "learned", "labelled", "items", "seconds", "gain", "flips")
@@ -304,6 +306,9 @@ class Learner(Streaming):
         Bits of information by which this model beat the serving one on the last stage.
     missed_ : float
         The gain of every item that came since the serving model serves, summed up: bits.
+    gains_ : array (3,)
+        What labelled items gained in precision since the serving model serves: how many they are,
+        the sum, and that of squares; all fade with a half-life of GAIN_HALF_LIFE.
     n_items_ : int
         Items in the collection at the last stage.
     n_clipped_, n_left_out_ : int
@@ -327,6 +332,7 @@ class Learner(Streaming):
         n_learned_=Count(),
         gain_=AnyOf(None, Real(nan=True)),
         missed_=Real(optional=True),
+        gains_=Array(np.float64, 3, optional=True),
         n_items_=Count(optional=True),
         n_clipped_=Count(optional=True),
         n_left_out_=Count(optional=True),
@@ -381,7 +387,7 @@ class Learner(Streaming):
         self.leaving_labels_: list[Any] = []
         self.n_learned_ = 0
         self.gain_: float | None = None
-        self.missed_ = 0.0
+        self.missed_, self.gains_ = 0.0, np.zeros(3)
         self.n_items_ = 0
         self.n_clipped_, self.n_left_out_ = 0, 0
         self._start_judging()
@@ -408,6 +414,8 @@ class Learner(Streaming):
             learner.waiting_ = pack_keys(NO_KEYS)
             learner.leaving_rows_, learner.leaving_labels_ = np.empty((0, 0), np.float32), []
             learner.is_ready_ = is_fitted(learner.hasher_)
+        if not hasattr(learner, "gains_"):
+            learner.gains_ = np.zeros(3)
         if not hasattr(learner, "n_clipped_"):
             learner.n_clipped_, learner.n_left_out_ = 0, 0
         if not hasattr(learner, "n_judged_"):
@@ -976,8 +984,23 @@ class Learner(Streaming):
         asked = sample.numbered(y[::step])
         assert asked is not None
         same = neighbours(asked, sample.labels)
-        self.gain_ = information_gain(new, serving, sample.rows, same, X[::step])
+        gain = code_gain(new, serving, sample.rows, same, X[::step])
+        self.gain_ = gain.bits
         self.missed_ = max(0.0, self.missed_ + n * self.gain_)
+        each, fade = gain.precisions, 0.5 ** (len(same) / GAIN_HALF_LIFE)
+        self.gains_ = fade * self.gains_ + [len(each), each.sum(), np.square(each).sum()]
+
+    @property
+    def precision_gain(self) -> tuple[float, float] | None:
+        """By how much precision beat that of the serving model, and the standard error.
+
+        Measured on labelled items before they were learned; None if they are few.
+        """
+        n, total, squares = self.gains_.tolist()
+        if n < GAIN_QUERIES:
+            return None
+        mean = total / n
+        return mean, math.sqrt(max(squares / n - mean**2, 0.0) / n)
 
     def served(
         self,
@@ -989,7 +1012,7 @@ class Learner(Streaming):
         """Take note that this model serves now, or an older one again, and the length of codes."""
         if older is not None:
             self.monitor_.reverted(event["model"], older, self.n_learned_)
-        self.gain_, self.missed_ = 0.0, 0.0
+        self.gain_, self.missed_, self.gains_ = 0.0, 0.0, np.zeros(3)
         self.monitor_.refreshed(event, flips)
         if n_bits != self.calibration_.n_bits:  # an older model has codes of another length
             self.calibration_ = Calibration(n_bits)

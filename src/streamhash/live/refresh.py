@@ -32,7 +32,7 @@ from streamhash.live.journal import Journal, Model, Pieces, Result, Send, encode
 from streamhash.live.judgements import read_pairs
 from streamhash.live.learner import Learner, Progress
 from streamhash.live.view import View
-from streamhash.refresh import RefreshPolicy
+from streamhash.refresh import Prospect, RefreshPolicy
 from streamhash.threads import ProcessLock, get_threads
 
 logger = logging.getLogger(__name__)
@@ -95,8 +95,27 @@ class Refresher:
                 return self.policy != RefreshPolicy()
             if learner.monitor_.is_reverted and learner.missed_ <= 0:
                 return False  # not back to what was left, unless it has shown to be better since
-            since = learner.n_learned_ - learner.monitor_.learned_then
-            return self.policy.is_due(since, learner.missed_, len(moment.directory))
+            return self.policy.is_due(self._prospect())
+
+    def _prospect(self) -> Prospect:
+        """What a refresh would bring, and cost."""
+        learner, monitor = self._learner, self._learner.monitor_
+        n_items, last = len(self._view.now.directory), monitor.last_refresh
+        model = self._view.now.model
+        seconds = GUESSED_SECONDS * (0 if model is None else model.n_features_in_)
+        if last is not None and last["items"] >= 1000:  # as long an item as the last one took
+            seconds = last["seconds"] / last["items"]
+        precision, error = learner.precision_gain or (None, 0.0)
+        since = np.inf if last is None else max(time.time() - last["time"], 0.0)
+        return Prospect(
+            learned=learner.n_learned_ - monitor.learned_then,
+            gain=learner.missed_,
+            items=n_items,
+            precision=precision,
+            error=error,
+            seconds=n_items * seconds,
+            since=since,
+        )
 
     def run_if_due(self) -> None:
         """Refresh, perhaps in the background; what was added is added, even if that fails."""
@@ -253,28 +272,36 @@ class Refresher:
         self.encoded_items += rows - work.n_resumed
         work.show()
 
-    def status(self, n_features: int | None) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """Return how it stands with refreshes, as plain values."""
         learner, n_items, policy = self._learner, len(self._view.now.directory), self.policy
-        last, running = learner.monitor_.last_refresh, self.is_running
-        seconds = GUESSED_SECONDS * (n_features or 0)
-        if last is not None and last["items"] >= 1000:  # as long an item as the last one took
-            seconds = last["seconds"] / last["items"]
+        running, prospect, is_due = self.is_running, self._prospect(), self.is_due()
         worth = learner.missed_ / (policy.price * n_items) if policy.price and n_items else None
         progress = dict(zip(("done", "total"), self._progress, strict=True))
         return {
             "policy": str(policy),
-            "due": self.is_due(),
+            "due": is_due,
+            "reason": None if is_due else self._reason(prospect),
             "running": running,
             "progress": progress if running else None,
             "interrupted": self._journal.pending is not None,
             "gain": None if self._view.now.model is None else learner.gain_,
+            "precision_gain": prospect.precision,  # among ten neighbours
+            "precision_error": None if prospect.precision is None else prospect.error,
             "missed": learner.missed_,
             "worth": worth,  # in parts of what it costs: from 1 on it is due
             "cost_items": n_items,
-            "cost_seconds": n_items * seconds,
+            "cost_seconds": prospect.seconds,
             "error": None if self.error is None else str(self.error),
         }
+
+    def _reason(self, prospect: Prospect) -> str:
+        """Say why no refresh is due."""
+        if self._view.now.model is None:
+            return "too little has been learned for a first model"
+        if self._learner.monitor_.is_reverted and self._learner.missed_ <= 0:
+            return "the model was reverted to, and the learner has not shown to be better since"
+        return self.policy.reason(prospect) or "it is done by hand"
 
 
 class _Work:

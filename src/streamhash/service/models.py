@@ -136,7 +136,7 @@ class CreateBody(_Body):
     random_state: Annotated[int, Field(ge=0, lt=2**32)] | None = None
     labels: Literal["one", "several"] | None = Field(None, description="Labels of an item.")
     vectors: Literal["float32", "float16"] = Field("float32", description="How they are stored.")
-    refresh: Text | Number = Field("gain", description="gain, gain=BITS, manual, or items.")
+    refresh: Text | Number = Field("auto", description="auto, gain, manual, or items.")
     forget_deleted: bool = True
     durability: Literal["synced", "process"] = "synced"
 
