@@ -245,6 +245,14 @@ def benchmark(name: str) -> str:
     return f"```text\n{printed(name)}\n```"
 
 
+def commits_table() -> str:
+    """What single adds cost, where their time goes, and many at once, as the benchmark printed."""
+    blocks = [block.strip("\n") for block in printed("commits").split("\n\n")]
+    wanted = ("one row after", "where the time", "threads, single", "clients over")
+    shown = "\n\n".join(block for block in blocks if block.startswith(wanted))
+    return f"```text\n{shown}\n```"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "readme": readme,
     "verdicts": all_verdicts,
@@ -256,6 +264,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "seconds": seconds,
     "answers": answers_table,
     "encoding": encoding_table,
+    "commits": commits_table,
     "evaluation": evaluation_table,
     "set-aside": set_aside,
     "live-drift": drift_table,

@@ -102,3 +102,12 @@ def test_what_lance_remembers_is_bounded(tmp_path, monkeypatch):
         assert stored.another().dataset("items").session().is_same_as(session)
     assert max(sizes) < 2**19
     assert sizes[-1] < 1.5 * sizes[50]
+
+
+@pytest.mark.parametrize("place", [10, 20, 24])  # compression, its size, the size without it
+def test_a_stored_model_that_seems_compressed_is_damaged(place):
+    content = bytearray(SDOH(16, memory=0, features=None).to_bytes())
+    journal._check_archive(bytes(content))
+    content[content.rindex(b"PK\x01\x02") + place] ^= 8
+    with pytest.raises(ValueError, match=r"header\.json|decompressing"):
+        journal._check_archive(bytes(content))

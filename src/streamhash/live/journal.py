@@ -1534,7 +1534,14 @@ def _check_archive(content: bytes) -> None:
     """Refuse a stored model whose parts have not the checksums that it has of them."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            damaged = archive.testzip()
+            damaged = archive.testzip() or next(  # nothing in it is ever compressed
+                (
+                    each.filename
+                    for each in archive.infolist()
+                    if each.compress_type or each.compress_size != each.file_size
+                ),
+                None,
+            )
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
         raise ValueError(str(error)) from error
     if damaged is not None:
