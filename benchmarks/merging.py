@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from _machine import describe_machine
-from scale import start_cluster
+from reencoding import start_cluster
 from streamhash import SDOH, mean_average_precision, set_threads
 from streamhash.cluster import learn_on
 from streamhash.lab import plan_cell

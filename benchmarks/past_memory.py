@@ -40,12 +40,12 @@ def run_steps(path: Path, limit: int) -> None:
     opened: list[Collection] = []
     steps: dict[str, Callable[[], Any]] = {
         "opened": lambda: opened.append(Collection.open(path, mmap=True)),
-        "searched": lambda: opened[0].search(X, 10),
+        "searched": lambda: opened[0].search(X[:10], 10),
         "added": lambda: opened[0].add(ids, X, y, existing="replace"),
         "labelled": lambda: opened[0].label(ids[:500], [0] * 500),
         "deleted": lambda: opened[0].delete(ids[500:]),
         "refreshed": lambda: opened[0].refresh(),
-        "searched again": lambda: opened[0].search(X, 10),
+        "searched again": lambda: opened[0].search(X[:10], 10),
     }
     print(f"{'':16}{'s':>9}{'own':>9}{'peak':>9}{'all':>9}{'peak':>9}", flush=True)
     print(f"{'imported':16}{'':9}{used('RssAnon'):>9.0f}{'':9}{used('VmRSS'):>9.0f}", flush=True)
@@ -108,7 +108,7 @@ def in_milvus(sizes: list[int]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mapped", type=int, help="items")
+    parser.add_argument("--mapped", type=int, default=1_000_000, help="items; 0 leaves it out")
     parser.add_argument("--milvus", help="items, with commas")
     parser.add_argument("--folder", help="for the items, if not a temporary one")
     parser.add_argument("--steps", help=argparse.SUPPRESS)

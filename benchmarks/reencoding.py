@@ -88,24 +88,32 @@ def processes() -> Iterator[Executor]:
         yield pool
 
 
-@contextmanager
-def dask(folder: Path) -> Iterator[Executor]:
-    """Two workers of Dask, each a process with one thread, that have streamhash imported."""
-    from distributed import Client
-
+def start_cluster(
+    folder: Path, workers: int, **variables: str
+) -> tuple[str, list[subprocess.Popen[bytes]]]:
+    """Start a scheduler and workers of Dask, each a process with one thread."""
     file = folder / "scheduler.json"
     command = [sys.executable, "-W", "ignore", "-m", "dask"]
-    environment = {**os.environ, "STREAMHASH_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
-    quiet: dict[str, Any] = {"stderr": subprocess.DEVNULL, "env": environment}
+    single = {"OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", **variables}
+    quiet: dict[str, Any] = {"stderr": subprocess.DEVNULL, "env": {**os.environ, **single}}
     where = ["--host=127.0.0.1", "--port=0", f"--scheduler-file={file}", "--no-dashboard"]
-    started = [subprocess.Popen([*command, "scheduler", *where], **quiet)]
+    processes = [subprocess.Popen([*command, "scheduler", *where], **quiet)]
+    while not (file.exists() and file.read_text().strip().endswith("}")):
+        time.sleep(0.1)
+    address = str(json.loads(file.read_text())["address"])
+    one = ["--nthreads=1", "--no-nanny", "--no-dashboard", f"--local-directory={folder}"]
+    for _ in range(workers):
+        processes.append(subprocess.Popen([*command, "worker", address, *one], **quiet))
+    return address, processes
+
+
+@contextmanager
+def dask(folder: Path) -> Iterator[Executor]:
+    """Two workers of Dask that have streamhash imported."""
+    from distributed import Client
+
+    address, started = start_cluster(folder, WORKERS, STREAMHASH_THREADS="1")
     try:
-        while not (file.exists() and file.read_text().strip().endswith("}")):
-            time.sleep(0.1)
-        address = str(json.loads(file.read_text())["address"])
-        one = ["--nthreads=1", "--no-nanny", "--no-dashboard", f"--local-directory={folder}"]
-        for _ in range(WORKERS):
-            started.append(subprocess.Popen([*command, "worker", address, *one], **quiet))
         client: Any = Client(address, set_as_default=False)  # type: ignore[no-untyped-call]
         with client:
             client.wait_for_workers(WORKERS)
@@ -138,7 +146,7 @@ def measure(path: Path, rounds: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--items", default="128:2000000,784:2000000,4096:250000", help="d:items")
+    parser.add_argument("--items", default="128:200000,784:200000,4096:50000", help="d:items")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--folder", help="for the items, if not a temporary one")
     chosen = parser.parse_args()

@@ -1,11 +1,10 @@
-"""How the cost of a live collection grows with items, bits, features and workers.
+"""How the cost of a live collection grows with items, bits and features.
 
 Each cell runs in a process of its own: it makes a collection, adds items without labels in calls of
-10,000 (the first 2,000 with labels, to learn from), refreshes, searches, and opens it again. Then
-the same items are encoded anew by a plain loop and by two worker processes of Dask, in turns.
+10,000 (the first 2,000 with labels, to learn from), refreshes, searches, and opens it again.
 
-    python benchmarks/scale.py                              10^5 and 10^6 items, 10^6 on the cluster
-    python benchmarks/scale.py --sizes 100000,1000000,10000000 --cluster 2000000
+    python benchmarks/scale.py                              10^5 and 10^6 items
+    python benchmarks/scale.py --sizes 100000,1000000,10000000
 
 Memory is measured apart, in a process that opens a collection, searches, adds, labels, deletes and
 refreshes. Items have 16 features and one of 100 labels, and are stored as ``add`` stores them, but
@@ -84,9 +83,9 @@ def least(function: Any, times: int = 5) -> float:
     return min(seconds)
 
 
-def peak(process: str | int = "self") -> float:
-    """The most memory a process has used, in MiB."""
-    status = Path(f"/proc/{process}/status")
+def peak() -> float:
+    """The most memory this process has used, in MiB."""
+    status = Path("/proc/self/status")
     if status.exists():
         line = next(li for li in status.read_text().splitlines() if li.startswith("VmHWM"))
         return int(line.split()[1]) / 1024
@@ -332,61 +331,9 @@ def in_process(*arguments: str, source: str | None = None) -> str:
     return done.stdout
 
 
-# ----------------------------------------------------------------------------------------- cluster
-
-
-def start_cluster(folder: Path, workers: int) -> tuple[str, list[subprocess.Popen[bytes]]]:
-    """Start a scheduler and workers, each a process with one thread."""
-    file = folder / "scheduler.json"
-    dask = [sys.executable, "-W", "ignore", "-m", "dask"]
-    quiet: dict[str, Any] = {
-        "stderr": subprocess.DEVNULL,
-        "env": {**os.environ, "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"},
-    }
-    where = ["--host=127.0.0.1", "--port=0", f"--scheduler-file={file}", "--no-dashboard"]
-    processes = [subprocess.Popen([*dask, "scheduler", *where], **quiet)]
-    while not (file.exists() and file.read_text().strip().endswith("}")):
-        time.sleep(0.1)
-    address = str(json.loads(file.read_text())["address"])
-    one = ["--nthreads=1", "--no-nanny", "--no-dashboard", f"--local-directory={folder}"]
-    for _ in range(workers):
-        processes.append(subprocess.Popen([*dask, "worker", address, *one], **quiet))
-    return address, processes
-
-
-def cluster(n: int, bits: int, d: int, workers: int, rounds: int) -> None:
-    """Encode the same items anew by a plain loop and by workers, in turns."""
-    from distributed import Client
-
-    print(
-        f"\n{n:,} items of {d} features encoded anew, {bits} bits: seconds, peak MiB of processes"
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        items, _ = fill(Path(folder) / "items", n, bits, d)
-        address, processes = start_cluster(Path(folder), workers)
-        try:
-            client: Any = Client(address, set_as_default=False)  # type: ignore[no-untyped-call]
-            with client:
-                client.wait_for_workers(workers)
-                for turn in range(rounds):
-                    for name, executor in (("loop", None), ("cluster", client.get_executor())):
-                        learn_more(items, d, seed=10 + 2 * turn + (executor is not None))
-                        seconds = least(lambda run=executor: items.refresh(executor=run), 1)
-                        peaks = "".join(f"{peak(each.pid):>8.0f}" for each in processes)
-                        print(f"  {name:<10}{seconds:>8.1f} s  this {peak():.0f}, others{peaks}")
-        finally:
-            for process in processes:
-                process.kill()
-                process.wait()
-        items.close()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", default="100000,1000000")
-    parser.add_argument("--cluster", type=int, default=1_000_000, help="items; 0 leaves it out")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--memory", help="sizes: measure memory, and nothing else")
     parser.add_argument("--ids", default="ascending,any,strings,mapped")
     parser.add_argument("--before", metavar="SRC", help="of another version, to compare with")
@@ -404,7 +351,7 @@ def main() -> None:
     if chosen.cell:
         print(json.dumps(cell(*map(int, chosen.cell.split(",")))))
         return
-    print(describe_machine("pylance", "distributed"))
+    print(describe_machine("pylance"))
     if chosen.memory:
         memory([*map(int, chosen.memory.split(","))], chosen.ids.split(","), chosen.before)
         return
@@ -414,8 +361,6 @@ def main() -> None:
     print_cells([(n, BITS, FEATURES) for n in sizes])
     print_cells([(small, bits, FEATURES) for bits in OTHER_BITS if bits != BITS])
     print_cells([(small, BITS, d) for d in OTHER_FEATURES if d != FEATURES])
-    if chosen.cluster:
-        cluster(chosen.cluster, BITS, FEATURES, chosen.workers, chosen.rounds)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,8 @@ from performance_tables import (
     search_table,
     threads_table,
 )
+from scale_charts import draw_memory, draw_past_memory
+from scale_tables import memory_table, past_memory_table, reencoding_table
 from sentence_tables import sentence_table
 from streamhash.hashers import METHODS
 from streamhash.lab import (
@@ -266,6 +268,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "encoding": encoding_table,
     "commits": commits_table,
     "evaluation": evaluation_table,
+    "memory": memory_table,
+    "past-memory": past_memory_table,
+    "reencoding": reencoding_table,
     "set-aside": set_aside,
     "live-drift": drift_table,
     "calibration": calibration_table,
@@ -313,6 +318,8 @@ def draw() -> None:
     found = lines("mnist")
     folder = ROOT / "docs" / "figures"
     folder.mkdir(exist_ok=True)
+    save_png(draw_memory(), folder / "scale-memory.png", dpi=110)
+    save_png(draw_past_memory(), folder / "scale-past-memory.png", dpi=110)
     save_png(draw_search(rows("search")), folder / "search.png", dpi=150)
     wanted = [found[name]["default"][32] for name in METHODS if "default" in found.get(name, {})]
     wanted = [line for line in wanted if len(line.rows[0]["curve"]) > 1]  # looked at on the way

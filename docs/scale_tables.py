@@ -1,0 +1,129 @@
+"""The tables of ``scale.md``, from what benchmarks printed; ``scale_charts.py`` draws them."""
+
+import re
+from typing import NamedTuple
+
+from performance_tables import markdown, printed
+
+WAYS = ("one thread", "threads of the process", "two processes", "two workers of Dask")
+
+
+class Opened(NamedTuple):
+    """What a collection takes in memory, in MiB, with peaks as multiples of what follows them."""
+
+    items: int
+    ids: str
+    seconds: float
+    cpu_seconds: float
+    own: float
+    item_bytes: float
+    everything: float
+    open_peak: float
+    changed: float
+    change_peak: float
+    refreshed: float
+    refresh_peak: float
+    most: float
+
+
+def opened() -> list[Opened]:
+    """What ``scale.py --memory`` printed of this version."""
+    found = []
+    for line in printed("memory").splitlines():
+        words = line.replace(",", "").split()
+        if len(words) == len(Opened._fields) + 1 and words[2] == "this":
+            items, ids, _, *numbers = words
+            found.append(Opened(int(items), ids, *map(float, numbers)))
+    return found
+
+
+def memory_table() -> str:
+    """Memory, and seconds to open."""
+    head = ["items, ids", "open, s", "of CPU", "bytes an item", "own, MiB", "with files mapped"]
+    head += ["peak of opening", "peak of a refresh"]
+    body = [
+        [
+            f"{one.items:,}, {one.ids}",
+            f"{one.seconds:.2f}",
+            f"{one.cpu_seconds:.2f}",
+            f"{one.item_bytes:.0f}",
+            f"{one.own:.0f}",
+            f"{one.everything:.0f}",
+            f"{one.open_peak:.2f}×",
+            f"{one.refresh_peak * one.refreshed / max(one.changed, one.refreshed):.2f}×",
+        ]
+        for one in opened()
+    ]
+    return markdown(head, body)
+
+
+class Encoded(NamedTuple):
+    """Seconds to encode items anew, by each of WAYS."""
+
+    features: int
+    items: int
+    load: float
+    seconds: tuple[float, ...]
+
+    def speed(self, way: int) -> float:
+        """How many times as fast as one thread a way is."""
+        return self.seconds[0] / self.seconds[way]
+
+
+def encoded() -> list[Encoded]:
+    """What ``reencoding.py`` printed."""
+    found = []
+    for line in printed("reencoding").splitlines():
+        if re.match(r" +\d+ +[\d,]+ ", line):
+            d, n, load, *seconds = line.replace(",", "").split()[: 3 + len(WAYS)]
+            found.append(Encoded(int(d), int(n), float(load), tuple(map(float, seconds))))
+    return found
+
+
+def reencoding_table() -> str:
+    """Seconds, and how many times as fast as one thread."""
+    head = ["features", "items", "load", *WAYS]
+    body = [
+        [
+            f"{one.features:,}",
+            f"{one.items:,}",
+            f"{one.load:.0f}",
+            f"{one.seconds[0]:.1f} s",
+            *(f"{one.seconds[i]:.1f} s, {one.speed(i):.2f}×" for i in range(1, len(WAYS))),
+        ]
+        for one in encoded()
+    ]
+    return markdown(head, body)
+
+
+class Step(NamedTuple):
+    """A step, and what the process had after it and at most during it: own memory, and all."""
+
+    name: str
+    seconds: float
+    own: float
+    own_peak: float
+    everything: float
+    peak: float
+
+
+def steps() -> dict[str, list[Step]]:
+    """What ``past_memory.py`` printed, by what was run."""
+    found: dict[str, list[Step]] = {}
+    case = ""
+    for line in printed("past_memory").splitlines():
+        if " items of 64 bits" in line:
+            case = line
+        elif step := re.fullmatch(r"([a-z ]+?) +([\d.]+) +(\d+) +(\d+) +(\d+) +(\d+)", line):
+            found.setdefault(case, []).append(Step(step[1], *map(float, step.groups()[1:])))
+    return found
+
+
+def past_memory_table() -> str:
+    """Own memory and all, after each step and at its peak."""
+    parts = []
+    for case, taken in steps().items():
+        head = [case, "s", "own, MiB", "peak", "with files mapped", "peak"]
+        body = [[one.name, f"{one.seconds:.1f}", *(f"{v:.0f}" for v in one[2:])] for one in taken]
+        parts.append(markdown(head, body))
+    return "\n\n".join(parts)
