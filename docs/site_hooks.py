@@ -116,10 +116,18 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the pages that do not lie in ``docs``."""
     for source, page in PAGES.items():
         text = (ROOT / source).read_text(encoding="utf-8")
-        files.append(File.generated(config, page, content=rewritten(text, source)))
+        more = scripts() if page == "examples.md" else ""
+        files.append(File.generated(config, page, content=rewritten(text, source) + more))
     for package in PACKAGES:
         files.append(File.generated(config, f"api/{package}.md", content=api_page(package)))
     return files
+
+
+def scripts() -> str:
+    """The scripts of ``examples``, to be read on their page."""
+    paths = sorted((ROOT / "examples").glob("*.py"))
+    texts = [(path.name, path.read_text(encoding="utf-8")) for path in paths]
+    return "".join(f"\n## {name}\n\n```python\n{text}```\n" for name, text in texts)
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

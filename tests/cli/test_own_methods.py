@@ -74,6 +74,8 @@ def test_a_collection_of_an_own_method_goes_on_in_other_processes(own, tmp_path)
     module, path = own
     words = ["live", "create", "items", "--method", path, "--bits", "16", "--refresh", "manual"]
     assert program(*words, cwd=tmp_path).returncode == 0
+    program("live", "create", "ours", "--method", "lsh", "--bits", "16", cwd=tmp_path)
+    program("live", "add", "ours", "digits", cwd=tmp_path)
     refused_add = program("live", "add", "items", "digits", cwd=tmp_path)
     assert f"streamhash --import {module} and the verb" in refused_add.stderr
     for words in (
@@ -84,6 +86,10 @@ def test_a_collection_of_an_own_method_goes_on_in_other_processes(own, tmp_path)
     ):
         done = program("--import", module, *words, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
+    rebuilt = program(  # a collection of ours becomes one of theirs
+        *("live", "rebuild", "ours", "--method", path, "--jobs", "2"), cwd=tmp_path
+    )
+    assert rebuilt.returncode == 0, rebuilt.stderr
     words = ["live", "status", "items", "--json"]
     done = program(*words, cwd=tmp_path, env={**os.environ, "STREAMHASH_IMPORT": module})
     assert json.loads(done.stdout)["items"] == 1797

@@ -1,5 +1,7 @@
 """docs/cli.md leaves out no verb and no option, and names none that does not exist."""
 
+import re
+
 import pytest
 
 from pages import ROOT, read_page
@@ -42,3 +44,14 @@ def test_every_field_of_a_row_is_documented():
     fields = DOCS.split("\n## Result rows\n")[1]
     for field in row:
         assert f"`{field}`" in fields, f"{field} is not in docs/cli.md"
+
+
+@pytest.mark.parametrize(
+    "page", [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"], ids=lambda path: path.name
+)
+def test_verbs_that_documents_name_exist(page, option_tables):
+    text = page.read_text(encoding="utf-8")
+    for verb in re.findall(r"`streamhash ((?:live |data )?[a-z][a-z-]*)", text):
+        assert verb in {*option_tables.verbs(), "live", "data"}, f"{page.name} names {verb}"
+    for verb in re.findall(r"`(live [a-z][a-z-]*)", text):
+        assert verb in option_tables.verbs(), f"{page.name} names {verb}"

@@ -557,6 +557,8 @@ def rebuild(
     """
     from streamhash.lab import file_settings, find_methods, make_hasher
 
+    if method is not None:
+        options.method_names(method)  # for the processes that encode, as well
     with (
         _open(collection, mmap=mmap) as items,
         _executor(jobs, scheduler) as executor,
