@@ -64,6 +64,7 @@ def test_measures_are_those_of_each_collection(served, ask_app):
     assert (of("readable"), of("writable"), of("backend_reachable")) == (1, 1, 1)
     for name in ("refresh_running", "refresh_failed", "backend_lag"):
         assert of(name) == 0
+    assert of("refresh_gain") == status["refresh"]["precision_gain"]
     assert of("drift_timestamp_seconds") is None
     assert of("items", "empty") == of("serving_model", "empty") == of("log_bytes", "empty") == 0
     assert of("refresh_timestamp_seconds", "empty") is None  # there was none yet
