@@ -28,7 +28,7 @@ from streamhash.parameters import SEED, Choice, Number, Whole
 from streamhash.reservoir import Reservoir
 
 PRICE = 0.001  # bits of information that encoding an item of a collection anew is worth
-SHARE = 0.1  # of the time, that refreshes may take
+SHARE = 0.2  # of the time, that refreshes may take
 LEAST_GAIN = 0.002  # in precision, that is worth a refresh
 FREE_SECONDS = 0.1  # a refresh that takes no longer is not counted
 NEIGHBOURS = 10  # among which precision is measured
@@ -116,14 +116,24 @@ class RefreshPolicy(NamedTuple):
         return f"precision would gain {gain:+.3f}, and {least:.3f} is the least that counts"
 
     def _time_wanting(self, prospect: Prospect) -> str | None:
-        assert self.share is not None
-        left = prospect.seconds - self.share * prospect.since
-        if prospect.seconds <= FREE_SECONDS or left <= 0:
+        left = self._seconds_left(prospect)
+        if left is None:
             return None
         return (
             f"it takes {prospect.seconds:.1f} s, and refreshes may take {self.share:.0%} of the "
-            f"time: in {left / self.share:,.0f} s"
+            f"time: in {left:,.0f} s"
         )
+
+    def _seconds_left(self, prospect: Prospect) -> float | None:
+        assert self.share is not None
+        left = prospect.seconds / self.share - prospect.since
+        return None if prospect.seconds <= FREE_SECONDS or left <= 0 else left
+
+    def wait(self, prospect: Prospect) -> float | None:
+        """Return the seconds after which a refresh that is worth it may take its time, if any."""
+        if self.share is None or self._gain_wanting(prospect):
+            return None
+        return self._seconds_left(prospect)
 
     def __str__(self) -> str:
         if self.every is not None:

@@ -129,10 +129,10 @@ def _verdict(refresh: Facts, *, serves: bool) -> str:
 def _by_precision(refresh: Facts) -> str:
     gain = refresh["precision_gain"]
     cost = f"about {refresh['cost_seconds']:.1f} s to encode {refresh['cost_items']:,} items"
-    told = "" if gain is None else f"precision {gain:+.3f} ± {refresh['precision_error']:.3f}; "
+    gained = "" if gain is None else f"precision {gain:+.3f} ± {refresh['precision_error']:.3f}; "
     if refresh["due"]:
-        return f"yes: {told}cost {cost}"
-    return f"not yet: {refresh['reason']}; {told}cost {cost}"
+        return f"yes: {gained}cost {cost}"
+    return f"not yet: {refresh['reason']}; {gained}cost {cost}"
 
 
 def _bars(shares: list[float]) -> str:

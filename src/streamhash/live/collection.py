@@ -223,7 +223,7 @@ class Collection:
         self._metadata_journal: Journal | None = None  # what is found is read by
         self._metadata: dict[int, Any] = {}
         self._reading_metadata = threading.Lock()
-        self._has_told_of_loss = False  # of what replaced items had
+        self._loss_is_known = False  # of what replaced items had
         self._scorer = Scorer(self._stored_vectors)
         self._view.fields = Fields(self._view, self._metadata_read)
         journal.reload = self._load
@@ -637,7 +637,7 @@ class Collection:
         if not (found >= 0).any():
             return new
         if existing == "replace":
-            self._tell_of_loss(new, addition)
+            self._warn_of_loss(new, addition)
             return new
         if existing == "update":
             return new if group.keys else self._completed(new)  # it comes first in the next group
@@ -661,9 +661,9 @@ class Collection:
             labels[i], texts[i] = name if labels[i] is None else labels[i], text
         return new._replace(labels=labels, metadata=texts)
 
-    def _tell_of_loss(self, new: _Checked, addition: Addition) -> None:
+    def _warn_of_loss(self, new: _Checked, addition: Addition) -> None:
         """Say once that items which take the place of others have nothing of theirs."""
-        if self._has_told_of_loss:
+        if self._loss_is_known:
             return
         lost = []
         if addition.y is None:
@@ -673,7 +673,7 @@ class Collection:
             there = self._journal.items(new.replaced[:METADATA_READ], vectors=False).metadata
             lost += ["metadata"] if any(each is not None for each in there) else []
         if lost:
-            self._has_told_of_loss = True
+            self._loss_is_known = True
             logger.warning(
                 "Items that replace others take their place whole: %s of theirs are gone, as none "
                 "came; update changes what is given, and leaves the rest.",
@@ -1130,6 +1130,13 @@ class Collection:
     def wait(self) -> None:
         """Wait for a refresh that runs in the background; raise the error it met, if any."""
         self._refresher.wait()
+
+    def catch_up(self) -> None:
+        """Refresh if precision gains by it, without waiting for its share of the time.
+
+        For the end of a file or a stream: under ``refresh="auto"`` a refresh may be put off.
+        """
+        self._refresher.catch_up()
 
     def is_refresh_due(self) -> bool:
         """Whether the collection would refresh by itself now."""

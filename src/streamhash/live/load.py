@@ -98,6 +98,7 @@ def add_from(
     except KeyboardInterrupt:
         logger.warning("%s items are stored; the same again with existing=skip goes on.", stored)
         raise
+    collection.catch_up()
     return Loaded(read, stored)
 
 

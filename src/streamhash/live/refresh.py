@@ -40,7 +40,8 @@ logger = logging.getLogger(__name__)
 LEFT_FOR_THE_END = 4096  # items that may be encoded while writers wait
 PASSES = 5  # at most, over what came meanwhile, before writers have to wait
 NOTE_SECONDS = 2.0  # between notes of what is done
-GUESSED_SECONDS = 1e-6  # an item and feature of the first refresh, before one was measured
+GUESSED_SECONDS = 2e-7  # an item and feature, before a refresh of many was measured
+MANY_ITEMS = 1000
 
 
 class Work(NamedTuple):
@@ -73,6 +74,7 @@ class Refresher:
         """Know of no refresh that runs: in a child of this process there is none."""
         self._running = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._later: threading.Timer | None = None
         self.error: BaseException | None = None
 
     @property
@@ -102,9 +104,13 @@ class Refresher:
         learner, monitor = self._learner, self._learner.monitor_
         n_items, last = len(self._view.now.directory), monitor.last_refresh
         model = self._view.now.model
-        seconds = GUESSED_SECONDS * (0 if model is None else model.n_features_in_)
-        if last is not None and last["items"] >= 1000:  # as long an item as the last one took
-            seconds = last["seconds"] / last["items"]
+        each = GUESSED_SECONDS * (0 if model is None else model.n_features_in_)
+        if last is None:
+            seconds = each * n_items
+        elif last["items"] >= MANY_ITEMS:  # as long an item as the last one took
+            seconds = last["seconds"] / last["items"] * n_items
+        else:
+            seconds = last["seconds"] + each * max(n_items - last["items"], 0)
         precision, error = learner.precision_gain or (None, 0.0)
         since = np.inf if last is None else max(time.time() - last["time"], 0.0)
         return Prospect(
@@ -113,19 +119,41 @@ class Refresher:
             items=n_items,
             precision=precision,
             error=error,
-            seconds=n_items * seconds,
+            seconds=seconds,
             since=since,
         )
 
     def run_if_due(self) -> None:
         """Refresh, perhaps in the background; what was added is added, even if that fails."""
-        if self.is_running or not self.is_due():
+        if self.is_running:
+            return
+        if not self.is_due():
+            self._come_back()
             return
         if self._background and self._view.now.model is not None:
             self._thread = threading.Thread(target=self._run_quietly, daemon=True)
             self._thread.start()
         else:
             self._run_quietly()
+
+    def catch_up(self) -> None:
+        """Refresh if that is worth it and only waits for its time: nothing more comes soon."""
+        if not self.is_running and self._wait() is not None:
+            self._run_quietly()
+
+    def _wait(self) -> float | None:
+        """Return the seconds that a refresh waits which is worth it, if one does."""
+        with self._journal.lock:
+            return None if self._view.now.model is None else self.policy.wait(self._prospect())
+
+    def _come_back(self) -> None:
+        """In the background, look again when a refresh that only waits for its time has it."""
+        wait = self._wait()
+        if wait is None or not self._background or (self._later and self._later.is_alive()):
+            return
+        self._later = threading.Timer(wait, self.run_if_due)
+        self._later.daemon = True
+        self._later.start()
 
     def _run_quietly(self) -> None:
         try:
@@ -144,6 +172,8 @@ class Refresher:
 
     def stop(self) -> None:
         """Let a running refresh end, and others write."""
+        if self._later is not None:
+            self._later.cancel()
         with self._running, self._journal.lock:
             try:
                 self._journal.finish(self._view.now.directory)
