@@ -269,6 +269,8 @@ def test_items_replaced_and_deleted_while_they_are_scored_are_found_at_a_newer_m
                 for n in range(4):
                     c.label([n], [n])
                     c.add([50 + n], [vector(50 + n)])
+                for n in range(30):  # it is tidied up in pieces, one after each change
+                    c.label([0], [n])
             sizes.append(len(keys))
             return read(keys)
 
