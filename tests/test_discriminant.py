@@ -253,3 +253,16 @@ def test_no_class_loses_all_its_rows():
     counts = sums.relabelled(X, shares, instead).counts_
     moved = sums.counts_[3] / 2
     assert counts == pytest.approx(sums.counts_ + np.array([moved, 0, 0, -moved]))
+
+
+def test_putting_labels_right_leaves_every_class_its_rows():
+    X = np.random.default_rng(0).normal(size=(8, 5)).astype(np.float32)
+    numbers = np.array([0, 0, 1, 2, 2, 2, 2, 2])
+    shares = np.eye(3, dtype=np.float32)[numbers]
+    instead = shares.copy()
+    instead[:2] = [0, 1, 0]  # all of the first class belong to the second, which stays as it is,
+    instead[2] = [0, 0, 1]  # whose one row belongs to the third
+    sums = summed(X, shares)
+    other = sums.relabelled(X, shares, instead)
+    assert sums.is_there.all()
+    assert other.is_there.tolist() == sums.is_there.tolist()

@@ -249,15 +249,15 @@ def test_a_refresh_is_due_when_what_was_missed_exceeds_what_it_costs():
 @pytest.mark.parametrize(
     ("prospect", "reason"),
     [
-        ({"precision": 0.05, "seconds": 1, "since": 5.1}, None),
-        ({"precision": 0.05, "seconds": 1, "since": 2}, "takes 1.0 s, .* 20% of the time: in 3 s"),
-        ({"precision": 0.05, "seconds": 0.09, "since": 0}, None),
+        ({"precision": 0.05, "seconds": 2, "since": 10.1}, None),
+        ({"precision": 0.05, "seconds": 2, "since": 4}, "takes 2.0 s, .* 20% of the time: in 6 s"),
+        ({"precision": 0.05, "seconds": 0.9, "since": 0}, None),
         ({"precision": 0.001, "seconds": 0.01}, r"would gain \+0.001, and 0.002 is the least"),
         ({"precision": 0.05, "error": 0.06}, r"would gain \+0.050, and 0.060 is the least"),
         ({"precision": -0.05}, r"would gain -0.050"),
         ({}, "too few labelled items have asked"),
         ({"gain": 2.0}, None),
-        ({"gain": 2.0, "seconds": 1, "since": 0}, "in 5 s"),
+        ({"gain": 2.0, "seconds": 2, "since": 0}, "in 10 s"),
     ],
 )
 def test_a_refresh_by_what_it_costs(prospect, reason):

@@ -29,6 +29,7 @@ TOO_LARGE = (
     "SDOH: the sums over its rows are too large, or not those of any rows; look for extreme values "
     "in X, or load another copy of the model."
 )
+LEAST = 1e-6  # rows of a class: less is what is left of rows that were taken off
 ROUNDING = 1e-6  # of the trace of Σ f fᵀ: what its sums in float32 may be off by, and a bit more
 
 
@@ -197,6 +198,11 @@ class ClassSums(Streaming):
         left = self.counts_ + change.sum(axis=0, dtype=np.float64)
         emptied = left < np.minimum(self.counts_ / 2, 1)
         change[(shares[:, emptied] > 0).any(axis=1)] = 0
+        while True:  # a class may have lost its rows and not got those that were to come
+            gone = self.is_there & (self.counts_ + change.sum(axis=0, dtype=np.float64) <= LEAST)
+            if not gone.any():
+                break
+            change[(shares[:, gone] > 0).any(axis=1)] = 0
         other: Self = snapshot(self)
         other.sums_, other.counts_ = self.sums_.copy(), self.counts_.copy()
         for start in range(0, len(F), ROWS_AT_ONCE):
@@ -208,7 +214,7 @@ class ClassSums(Streaming):
     @property
     def is_there(self) -> NDArray[np.bool_]:
         """Which classes have rows; what is less than a row is left of rows that were taken off."""
-        there: NDArray[np.bool_] = self.counts_ > 1e-6
+        there: NDArray[np.bool_] = self.counts_ > LEAST
         return there
 
 

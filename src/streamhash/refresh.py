@@ -30,7 +30,7 @@ from streamhash.reservoir import Reservoir
 PRICE = 0.001  # bits of information that encoding an item of a collection anew is worth
 SHARE = 0.2  # of the time, that refreshes may take
 LEAST_GAIN = 0.002  # in precision, that is worth a refresh
-FREE_SECONDS = 0.1  # a refresh that takes no longer is not counted
+FREE_SECONDS = 1.0  # a refresh that takes no longer is not counted
 NEIGHBOURS = 10  # among which precision is measured
 
 

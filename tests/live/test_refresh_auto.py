@@ -51,7 +51,11 @@ def slow(monkeypatch):
     monkeypatch.setattr(live_refresh.Refresher, "_prospect", prospect)
 
 
-def test_small_collections_refresh_freely(tmp_path):
+def test_small_collections_refresh_freely(tmp_path, monkeypatch):
+    plain = live_refresh.Refresher._prospect
+    monkeypatch.setattr(  # whatever else the machine does
+        live_refresh.Refresher, "_prospect", lambda self: plain(self)._replace(seconds=0.5)
+    )
     with made(tmp_path / "items") as items, made(tmp_path / "by-bits", refresh="gain") as other:
         assert items.status()["refresh"]["policy"] == "auto=0.2"
         assert items.status()["refresh"]["reason"].startswith("too little has been learned")
@@ -90,7 +94,7 @@ def test_in_the_background_it_comes_by_itself(tmp_path, monkeypatch):
     plain = live_refresh.Refresher._prospect
 
     def prospect(self):
-        return plain(self)._replace(seconds=0.4)
+        return plain(self)._replace(seconds=1.1)
 
     monkeypatch.setattr(live_refresh.Refresher, "_prospect", prospect)
     with made(tmp_path / "items", background=True) as items:
