@@ -118,7 +118,7 @@ def ask_raw(client: Client, query: NDArray[np.float32]) -> tuple[int, bytes]:
 
 def ask_json(client: Client, query: NDArray[np.float32]) -> tuple[int, bytes]:
     """Do so as JSON, which brings labels and metadata along."""
-    answer = client._json("/api/search", {"vectors": [query.tolist()], "k": K})
+    answer = client._json("/search", {"vectors": [query.tolist()], "k": K})
     assert all(each["id"] >= NEW or each["metadata"] for each in answer["results"][0])
     return answer["model"], bytes.fromhex(answer["codes"][0])
 

@@ -99,6 +99,19 @@ class Prediction(NamedTuple):
     probabilities: Any  # float64 (n,); NaN where nothing is known
 
 
+class CollectionFacts(NamedTuple):
+    """What a service tells of one of its collections."""
+
+    name: str
+    items: int
+    features: int | None  # None before the first item
+    method: str
+    bits: int
+    model: int  # the number of the one that serves; 0 while there is none
+    precision: float | None  # of recent answers, before they were learned
+    writable: bool
+
+
 class History(NamedTuple):
     """What has happened, the oldest first."""
 

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import re
 import threading
 
 import numpy as np
@@ -12,7 +13,7 @@ from starlette.exceptions import HTTPException
 
 from streamhash import HCOH, SDOH, FileError, InUseError, UnreachableError
 from streamhash.live import Collection
-from streamhash.service import create_app
+from streamhash.service import Tokens, create_app
 from streamhash.service.frames import TYPE, pack_frame, read_array, unpack_frame
 from streamhash.service.workers import Workers
 
@@ -344,7 +345,9 @@ def test_the_description_is_fastapis_with_the_width_and_no_outside_address(call)
     assert set(search["requestBody"]["content"]) == {"application/json", TYPE}
     assert set(search["responses"]["200"]["content"]) == {"application/json", TYPE}
     assert set(search["responses"]) >= {"400", "401", "404", "409", "413", "422", "503", "507"}
-    assert call("/docs")[0] == 404
+    status, headers, page = call("/docs")  # its own files show it
+    assert (status, headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert b"//" not in page.replace(b"<!--", b"")
 
 
 def test_a_method_that_is_not_there_is_told_those_that_are(library, ask_app):
@@ -352,9 +355,13 @@ def test_a_method_that_is_not_there_is_told_those_that_are(library, ask_app):
     for path, methods in (
         ("/api/items", "GET, POST"),
         ("/api/items/get", "POST"),
-        ("/api/items/1", "GET"),
+        ("/api/items/1", "DELETE, GET, PATCH, PUT"),
+        ("/api/collections", "GET, POST"),
+        ("/api/collections/digits", "DELETE, GET"),
+        ("/api/collections/digits/items/get", "POST"),
+        ("/api/collections/digits/items/1", "DELETE, GET, PATCH, PUT"),
     ):
-        status, headers, _ = ask("DELETE", path, HOST)
+        status, headers, _ = ask("OPTIONS", path, HOST)
         assert (status, headers["allow"]) == (405, methods)
 
 
@@ -443,3 +450,75 @@ def test_ids_may_be_strings_with_anything_in_them(make_digits, ask_app):
         assert call("/api/items/a%2F7/image")[0] == 200
         found = good(call("/api/search", {"ids": ["a/7"], "k": 1000}))
         assert len(found["results"][0]) == 252
+
+
+def test_one_item_is_put_changed_and_deleted_by_its_address(make_digits, ask_app):
+    with Collection.open(make_digits(250)) as items:
+        ask = ask_app(create_app(items))
+
+        def send(method, path, body=None):
+            content = b"" if body is None else json.dumps(body).encode()
+            kind = {} if body is None else {"Content-Type": "application/json"}
+            status, _, answered = ask(method, path, {**HOST, **kind}, content)
+            return status, json.loads(answered)
+
+        whole = {"vector": X[900].tolist(), "label": 3, "metadata": {"title": "a", "price": 2}}
+        assert send("PUT", "/api/items/900", whole) == (201, {"created": True})
+        assert items.get([900])[0].metadata == {"title": "a", "price": 2}
+        # What is not said stays; a field that is null goes, others are set.
+        status, item = send(
+            "PATCH", "/api/items/900", {"metadata": {"price": None, "new": {"a": 1}}}
+        )
+        assert (status, item["label"], item["vector"]) == (200, 3, X[900].tolist())
+        assert item["metadata"] == {"title": "a", "new": {"a": 1}}
+        assert send("PATCH", "/api/items/900", {"label": 5})[1]["metadata"] == item["metadata"]
+        status, item = send("PATCH", "/api/items/900", {"vector": X[901].tolist()})
+        assert (item["label"], item["vector"]) == (5, X[901].tolist())
+        assert item["metadata"] == {"title": "a", "new": {"a": 1}}
+        assert send("PATCH", "/api/items/900", {"label": None, "metadata": None})[0] == 200
+        assert items.get([900])[0][2:4] == (None, None)
+        assert send("PUT", "/api/items/900", {"vector": X[902].tolist()}) == (
+            200,
+            {"created": False},
+        )
+        assert items.get([900])[0].vector.tolist() == X[902].tolist()
+        assert send("DELETE", "/api/collections/digits/items/900") == (200, {"deleted": 1})
+        for method, body in (("DELETE", None), ("PATCH", {"label": 1}), ("GET", None)):
+            assert send(method, "/api/items/900", body)[0] == 404
+        for body, status in (
+            ({"vector": [1.0]}, 400),
+            ({"vector": "text"}, 422),
+            ({"vector": [[1.0]]}, 422),
+            ({"label": 1}, 422),
+            ({**whole, "id": 3}, 422),
+            ({**whole, "metadata": [1]}, 422),
+        ):
+            assert send("PUT", "/api/items/7", body)[0] == status
+        assert items.get([7])[0].vector.tolist() == X[7].tolist()
+
+
+def test_the_read_token_changes_no_item_by_any_method(make_digits, ask_app):
+    read, write = "a-token-that-reads", "a-token-that-writes"
+    with Collection.open(make_digits(250, strings=True)) as items:
+        ask = ask_app(create_app(items, tokens=Tokens(read, write)))
+        headers = {**HOST, "Authorization": f"Bearer {read}", "Content-Type": "application/json"}
+        body = json.dumps({"vector": X[0].tolist()}).encode()
+        for name in ("get", "a/1", "search"):  # some are addresses that only read, by POST
+            for method in ("PUT", "PATCH", "DELETE"):
+                assert ask(method, f"/api/items/{name}", headers, body)[0] == 403
+        assert len(items) == 250
+
+
+def test_requests_have_ids_and_lines_in_the_log_without_what_they_say(call, caplog):
+    caplog.set_level("INFO", "streamhash.service.access")
+    status, headers, _ = call("/api/search", {"ids": [3], "k": 1}, **{"X-Request-Id": "mine-7"})
+    assert (status, headers["x-request-id"]) == (200, "mine-7")
+    first, second = (call("/api/items?limit=1")[1]["x-request-id"] for _ in range(2))
+    assert first != second
+    # One that could write lines of its own is not taken.
+    assert call("/api/status", {}, **{"X-Request-Id": "a\nb"})[1]["x-request-id"] != "a\nb"
+    call("/api/items/a%0Ab?where=secret")
+    lines = [record.getMessage() for record in caplog.records]
+    assert re.fullmatch(r"POST /api/search 200 [0-9.]+ ms", lines[0])
+    assert re.fullmatch(r"GET /api/items/a\\nb 40[04] [0-9.]+ ms", lines[-1])
+    assert "secret" not in caplog.text

@@ -2,6 +2,7 @@
 
 import json
 import platform
+import re
 import socket
 import subprocess
 import sys
@@ -208,7 +209,7 @@ def test_answers_name_the_model_that_made_them_while_it_changes(own):
         with Client(own.url) as client:
             while not stop.is_set():
                 body = {"vectors": QUERIES[:3].tolist(), "k": 3, "metadata": False}
-                answers.append(client._json("/api/search", body))
+                answers.append(client._json("/search", body))
 
     searching = [threading.Thread(target=search) for _ in range(4)]
     for thread in searching:
@@ -311,7 +312,7 @@ def test_the_demo_shows_news_where_their_file_is(start_service, tmp_path):
         time.sleep(0.2)
     code, _, errors = service.stop()
     assert code == 0
-    assert "\nReuters-21578: news of 1987" in errors
+    assert "Reuters-21578: news of 1987" in errors
 
 
 FREED = """
@@ -363,3 +364,29 @@ def test_a_service_does_not_stop_to_look_for_garbage_among_modules(make_digits):
     command = [sys.executable, "-c", COLLECTED, str(make_digits(50))]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split() == ["True", "0"]
+
+
+def test_a_log_of_requests_as_json_or_text_has_no_token_and_no_vector(start_service, make_digits):
+    path, token = make_digits(250), "a-token-that-writes"
+    for form in ("json", "text"):
+        options = ("--log-level", "info", "--log-format", form)
+        service = start_service("serve", path, *options, STREAMHASH_WRITE_TOKEN=token)
+        headers = {"Authorization": f"Bearer {token}", "X-Request-Id": "mine"}
+        body = {"vectors": [[0.123456] * 64], "k": 1}
+        assert call(service.url, "/api/search", body, **headers)[0] == 200
+        assert call(service.url, f"/api/status?token={token}")[0] == 401
+        code, _, said = service.stop()
+        assert code == 0
+        assert token not in said
+        assert "123456" not in said
+        lines = said.splitlines()
+        if form == "json":
+            told = [json.loads(line) for line in lines]
+            search = next(each for each in told if each.get("request_id") == "mine")
+            wanted = {"level": "info", "method": "POST", "path": "/api/search", "status": 200}
+            assert wanted.items() <= search.items()
+            assert search["ms"] > 0
+            assert any(each.get("status") == 401 for each in told)
+        else:
+            line = next(line for line in lines if " mine " in line)
+            assert re.fullmatch(r"\S+Z INFO    mine POST /api/search 200 [\d.]+ ms", line)

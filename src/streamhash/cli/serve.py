@@ -56,6 +56,17 @@ def run(
             "--allow-host", metavar="NAME", help="A public name, behind a proxy; may repeat."
         ),
     ] = None,
+    log_level: Annotated[
+        str,
+        typer.Option(
+            "--log-level",
+            metavar="LEVEL",
+            help="debug, info (a line a request), warning or error.",
+        ),
+    ] = "warning",
+    log_format: Annotated[
+        str, typer.Option("--log-format", metavar="FORMAT", help="text or json.")
+    ] = "text",
     limit: Annotated[
         list[str] | None,
         typer.Option(
@@ -82,6 +93,8 @@ def run(
         tokens=Tokens(_token(read_token_file, READ), _token(write_token_file, WRITE)),
         allowed_hosts=allow_host or [],
         limits=Limits(**_limits(limit or [])),
+        log_level=log_level,
+        log_format=log_format,
         started=say_address,
     )
     typer.echo("Stopped.")

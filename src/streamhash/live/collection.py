@@ -36,7 +36,7 @@ from streamhash.hashers import METHODS
 from streamhash.labels import ItemLabel, as_numpy, check_item_labels, each_label
 from streamhash.live.arrow import Batch, Keys, code_columns, to_json
 from streamhash.live.calibration import NEIGHBOURS, tally
-from streamhash.live.fields import Fields
+from streamhash.live.fields import Column, Fields
 from streamhash.live.filters import Filter
 from streamhash.live.groups import Groups
 from streamhash.live.journal import TRIES, Journal, Model
@@ -1470,14 +1470,53 @@ class Collection:
         return found.moment.listing, found.keys[self._view.has(found.keys)]
 
     def list_items(
-        self, offset: int, limit: int, *, newest: bool = False
+        self,
+        offset: int,
+        limit: int,
+        *,
+        newest: bool = False,
+        where: Any = None,
+        sort: str | None = None,
+        descending: bool = False,
     ) -> tuple[int, Keys, list[Any], list[Any]]:
-        """Return how many items there are, and the keys, ids and labels of some, as they came."""
+        """Return how many items there are, and the keys, ids and labels of some.
+
+        They are in the order of adding, or of a field: ``id``, ``label`` or one of the metadata.
+        """
+        if where is not None:
+            listing, keys = self._matching(where)
+        else:
+            self._follow()
+            with self._journal.lock:
+                keys, listing = self._view.now.directory.keys, self._view.now.listing
+        if sort is not None:
+            keys = self._sorted(sort, keys, listing, descending)
+        total, keys = len(keys), (keys[::-1] if newest else keys)[offset : offset + limit]
+        return total, keys, listing.ids_of(keys).tolist(), listing.label_names_of(keys)
+
+    def _sorted(self, name: str, keys: Keys, listing: Listing, descending: bool) -> Keys:
+        """Return keys in the order of a field of their items."""
+        field = next(Filter.parse(f"{name} is not null", place="sort").conditions()).field
+        if field not in (("id",), ("label",), ("labels",)):
+            keys = self._view.fields.sort(field, keys, descending=descending)
+            return keys[listing.holds(keys)]
+        column = Column(len(keys))
+        of_labels = listing.label_names_of(keys)
+        values = listing.ids_of(keys).tolist() if field == ("id",) else of_labels
+        column.put(np.arange(len(keys)), [_comparable(value) for value in values])
+        return keys[column.order(np.arange(len(keys)), descending=descending)]
+
+    def count_labels(self) -> dict[Any, int]:
+        """Return how many items have each label, and under None how many have none."""
         self._follow()
         with self._journal.lock:
             keys, listing = self._view.now.directory.keys, self._view.now.listing
-        chosen = (keys[::-1] if newest else keys)[offset : offset + limit]
-        return len(keys), chosen, listing.ids_of(chosen).tolist(), listing.label_names_of(chosen)
+        numbers, counts = np.unique(listing.labels_of(keys), return_counts=True)
+        found: dict[Any, int] = {}
+        for number, n in zip(numbers.tolist(), counts.tolist(), strict=True):
+            for label in [None] if number < 0 else each_label(listing.names[number]):
+                found[label] = found.get(label, 0) + n
+        return found
 
     def metadata(self, keys: Keys) -> dict[int, Any]:
         """Return metadata by the keys of an answer, without waiting for those who write.
@@ -1735,6 +1774,11 @@ class Collection:
 
 
 # ------------------------------------------------------------------------------- what comes in
+
+
+def _comparable(value: Any) -> Any:
+    """Return a label as it is sorted by: several by their words."""
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else value
 
 
 def _mapped(journal: Journal, mmap: bool | str | PathLike[str]) -> MappedArrays | None:

@@ -176,6 +176,20 @@ class Column:
             return np.take(true_of(condition, values), places)
         return _looked_up(self._table(condition), codes)
 
+    def order(self, places: Keys, *, descending: bool) -> Keys:
+        """Return in which order these places are by their values: numbers, then text, then none."""
+        group, rank = np.full(len(places), 2), np.zeros(len(places))
+        if self._codes is not None:
+            codes = self._codes[places]
+            texts = [str(value) for value in self._values]
+            ranks = np.argsort(np.argsort(np.array(texts, object), kind="stable"))
+            there = codes >= 0
+            group[there], rank[there] = 1, ranks[codes[there]]
+        if self._numbers is not None:
+            there = self._is_number[places]
+            group[there], rank[there] = 0, self._numbers[places][there]
+        return np.lexsort((-rank if descending else rank, group))
+
     @property
     def has_dates(self) -> bool:
         """Whether any value is a date."""
@@ -443,6 +457,15 @@ class Fields:
             for condition in where.conditions():
                 self._check(condition, moment.listing)
             return self._selection(where, moment)
+
+    def sort(self, field: Path, keys: Keys, *, descending: bool) -> Keys:
+        """Return keys in the order of a field of their items; without those deleted meanwhile."""
+        with self.lock:
+            self._align(self._view.now.listing)
+            listing = self._load(self._view.now, {field: None}).listing
+            keys = keys[listing.holds(keys)]
+            places = listing.places(keys)
+            return keys[self._columns[field].order(places, descending=descending)]
 
     def types(self) -> dict[str, str]:
         """The types of fields, from every item once there are columns, from a sample before."""

@@ -9,7 +9,6 @@ from pathlib import Path, PurePath
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
@@ -20,6 +19,7 @@ from streamhash.service import models
 from streamhash.service.answers import Json, write_json
 from streamhash.service.collections import Collections
 from streamhash.service.description import OF_NAMED, OF_ONE, TEXT, content, describe, errors
+from streamhash.service.files import add_files
 from streamhash.service.guard import Guard, Limits, Tokens, host_patterns
 from streamhash.service.items import add_items
 from streamhash.service.metrics import Metrics
@@ -100,6 +100,7 @@ def create_app(
         add_searches(app, prefix, limits)  # first, as addresses are tried in this order
         add_items(app, prefix, limits)
         add_reports(app, prefix)
+        add_files(app, prefix)
     _add_collections(app, collections, limits)
     _add_process(app, collections, limits, metrics)
     _add_page(app)
@@ -121,7 +122,7 @@ def _add_collections(app: FastAPI, collections: Collections, limits: Limits) -> 
         response_model=models.CollectionFacts,
         responses=errors(400, 403, 409),
     )
-    async def create_collection(body: models.CreateBody, request: Request) -> Response:  # noqa: ARG001
+    async def create_collection(body: models.CreateBody) -> Response:
         """Make an empty collection."""
         here = await collections.create(body)
         return Json(await here.reads.run(here.summary), 201)
@@ -185,6 +186,13 @@ def _add_page(app: FastAPI) -> None:
     @app.get("/", include_in_schema=False)
     @app.get("/static/{name:path}", include_in_schema=False)
     async def file(name: str = "index.html") -> Response:
+        return send(name)
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        return send("docs.html")
+
+    def send(name: str) -> Response:
         if name not in page:
             raise HTTPException(404)
         kind = PAGE_TYPES[name.rpartition(".")[2]]

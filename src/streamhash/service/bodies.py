@@ -18,8 +18,9 @@ from streamhash.labels import MOST_LABELS
 from streamhash.service.frames import read_array, split_frame
 from streamhash.storable import MetadataTexts, metadata_text
 
-LISTS = ("vectors", "queries", "ids", "query_ids", "good", "labels", "metadata")
+LISTS = ("vectors", "queries", "ids", "query_ids", "good", "labels", "metadata", "subtitle")
 ROWS = ("vectors", "queries")  # lists that may be of vectors
+ITEM = "vector"  # what a body of a single item can say, beside label and metadata
 OBJECTS = ("left", "right", "where", "parameters")  # all others are single values
 SHORT = 16_384  # characters of a value that is no vector and no metadata, with its escapes
 LONG_ROW = 2**20  # characters of a vector that has very many numbers
@@ -239,6 +240,8 @@ def _read_object(text: _Text, form: Form) -> dict[str, Any]:
 
 def _read_field(text: _Text, name: str, form: Form) -> Any:
     sign = text.peek()
+    if ITEM in form.names:
+        return _read_item_field(text, name, sign)
     if sign != "[" or name not in LISTS:
         if (sign == "[" and name != "shape") or (sign == "{" and name not in OBJECTS):
             raise ValueError(f"{name}: {'a list' if sign == '[' else 'an object'} is of no use.")
@@ -249,6 +252,18 @@ def _read_field(text: _Text, name: str, form: Form) -> Any:
     read = {"metadata": _read_metadata, "labels": _read_label}.get(name, _read_single)
     kind = MetadataTexts if name == "metadata" else list
     return kind(read(text, f"{name}.{n}") for n, _ in enumerate(text.elements(form.most, name)))
+
+
+def _read_item_field(text: _Text, name: str, sign: str) -> Any:
+    """Read what a body says of a single item."""
+    if name == ITEM and sign == "[":
+        row = text.numbers()
+        if not row or not set(map(type, row)) <= {int, float}:
+            raise ValueError(f"{name}: is no list of numbers.")
+        return row
+    if name == "metadata":
+        return None if (value := _read_metadata(text, name)) is None else MetadataTexts([value])
+    return _read_label(text, name)
 
 
 def _read_single(text: _Text, place: str) -> Any:

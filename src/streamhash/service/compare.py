@@ -1,5 +1,7 @@
-"""Older models and other methods, tried on a sample of the items."""
+"""Older models and other methods, tried on a sample of the items; and classes, one by one."""
 
+import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -10,6 +12,7 @@ from starlette.exceptions import HTTPException
 from streamhash.base import OnlineHasher
 from streamhash.classes import ClassTable
 from streamhash.hashers import METHODS
+from streamhash.labels import each_label
 from streamhash.live import Answer, Collection, Listing, check_vectors
 from streamhash.search import HammingIndex
 from streamhash.service.batching import Found
@@ -18,6 +21,8 @@ from streamhash.service.models import ByModel, CompareBody
 Integers = NDArray[np.int64]
 Rows = NDArray[np.float32]
 
+NORMAL_95 = 1.96  # standard errors on each side of a mean that hold the true one 19 times of 20
+PER_CLASS = 20  # queries of each class, where classes are told apart
 MODELS_KEPT = 8  # older models that stay in memory
 RANDOM_STATE = 0  # of the sample, and of methods
 
@@ -70,14 +75,20 @@ class Comparison:
     def compare(self, body: CompareBody) -> dict[str, Any]:
         """Return what two models or methods find for the same queries, vectors or items."""
         collection, own = self._collection, np.empty(0, np.int64)
-        if isinstance(body.queries, np.ndarray):
+        ids: list[Any] | None = None
+        if body.queries is None:
+            ids = self.draw_queries(int(body.n_queries), body.seed)
+            own, rows = collection.vectors_of(ids)
+        elif isinstance(body.queries, np.ndarray):
             width = collection.n_features
             rows = check_vectors(body.queries, width, "float32", place="compare: queries")
         else:
-            own, rows = collection.vectors_of(body.queries)
+            ids = body.queries
+            own, rows = collection.vectors_of(ids)
         sample = self._draw(own)
         labels = sample.listing.label_names_of(own)
-        sides, precision = {}, {}
+        shown = len(rows) if body.shown is None else int(body.shown)
+        sides, shares = {}, {}
         for name, side in (("left", body.left), ("right", body.right)):
             if isinstance(side, ByModel):
                 number, method, model = side.model, None, self._model(side.model)
@@ -85,11 +96,69 @@ class Comparison:
                 number, method = 0, side.method
                 model = sample.learn(method, collection.n_bits)
             answer = sample.search(model, number, rows, int(body.k))
+            shares[name] = _precisions(answer, labels)
+            answer = answer.rows(0, shown, int(body.k))
             found = Found(answer, collection.metadata(answer.keys))
             facts = {"model": None if method else number, "method": method}
             sides[name] = {**facts, "codes": found.codes(), "results": found.results()}
-            precision[name] = _precision(answer, labels)
-        return {"sample": len(sample.keys), **sides, "precision": precision}
+        return {
+            "sample": len(sample.keys),
+            "queries": len(rows),
+            "ids": None if ids is None else ids[:shown],
+            **sides,
+            "precision": {name: _mean(each) for name, each in shares.items()},
+            "difference": _difference(shares["left"], shares["right"]),
+        }
+
+    def by_class(self, k: int, seed: int) -> dict[str, Any]:
+        """Return how well the model that serves finds the items of each class, the worst first."""
+        collection = self._collection
+        model = self._model(collection.model_number)
+        n = min(self._sample_size, PER_CLASS * max(1, len(collection.label_names())))
+        own, rows = collection.vectors_of(self.draw_queries(n, seed))
+        sample = self._draw(own)
+        labels = sample.listing.label_names_of(own)
+        shares = _precisions(sample.search(model, collection.model_number, rows, k), labels)
+        found: dict[Any, list[float]] = {}
+        for label, share in zip(labels, shares, strict=True):
+            if share is not None:
+                for each in each_label(label):
+                    found.setdefault(each, []).append(share)
+        classes = [
+            {"label": label, "queries": len(each), "precision": _mean(each)}
+            for label, each in found.items()
+        ]
+        classes.sort(key=lambda each: each["precision"])
+        facts = {"model": collection.model_number, "sample": len(sample.keys), "queries": len(own)}
+        return {**facts, "precision": _mean(shares), "classes": classes}
+
+    def draw_queries(self, n: int, seed: int) -> list[Any]:
+        """Draw items from the whole collection, as many of each label as can be.
+
+        Where no item has a label, they are drawn from all alike.
+        """
+        everything = np.empty(0, np.int64)
+
+        def look(keys: Integers) -> Integers:
+            nonlocal everything
+            everything = keys
+            return keys[:0]
+
+        _, _, listing = self._collection.sample(look)
+        rng = np.random.default_rng(seed)
+        keys = rng.permutation(everything)
+        numbers = listing.labels_of(keys)
+        if (numbers >= 0).any():
+            keys, numbers = keys[numbers >= 0], numbers[numbers >= 0]
+            # The first of each class, then the second of each, and so on.
+            order = np.argsort(numbers, kind="stable")
+            starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
+            turn = np.empty(len(keys), np.int64)
+            turn[order] = np.arange(len(keys)) - np.repeat(
+                starts, np.diff(np.append(starts, len(keys)))
+            )
+            keys = keys[np.lexsort((np.arange(len(keys)), turn))]
+        return [*listing.ids_of(keys[:n]).tolist()]
 
     def _draw(self, without: Integers | None) -> _Sample:
         """Draw items, always the same of the same; those with the keys ``without`` are left out."""
@@ -105,11 +174,32 @@ class Comparison:
         return _Sample(*self._collection.sample(choose))
 
 
-def _precision(answer: Answer, labels: list[Any]) -> float | None:
-    """Share of labelled neighbours with their query's label, over all queries that have one."""
-    shares = []
+def _precisions(answer: Answer, labels: list[Any]) -> list[float | None]:
+    """Share of labelled neighbours with their query's label, of each query; None where unknown."""
+    shares: list[float | None] = []
     for row, label in zip(answer.keys, labels, strict=False):
         near = answer.listing.labels_of(row[row >= 0])
-        if label is not None and (near >= 0).any():
-            shares.append(answer.listing.are_similar(label, near[near >= 0]).mean())
-    return float(np.mean(shares)) if shares else None
+        is_known = label is not None and (near >= 0).any()
+        similar = answer.listing.are_similar(label, near[near >= 0]) if is_known else None
+        shares.append(None if similar is None else float(similar.mean()))
+    return shares
+
+
+def _mean(shares: Sequence[float | None]) -> float | None:
+    known = [share for share in shares if share is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _difference(
+    left: list[float | None], right: list[float | None]
+) -> dict[str, float | None] | None:
+    """How much better the right side is: mean over queries, and where it lies 19 times of 20."""
+    pairs = zip(left, right, strict=True)
+    gaps = [b - a for a, b in pairs if a is not None and b is not None]
+    if not gaps:
+        return None
+    mean, n = sum(gaps) / len(gaps), len(gaps)
+    if n == 1:
+        return {"mean": mean, "low": None, "high": None}
+    spread = math.sqrt(sum((gap - mean) ** 2 for gap in gaps) / (n - 1) / n)
+    return {"mean": mean, "low": mean - NORMAL_95 * spread, "high": mean + NORMAL_95 * spread}

@@ -21,6 +21,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streamhash.errors import InputError, StreamhashError
+from streamhash.service.logs import log_request, next_id, request_id
 
 if TYPE_CHECKING:
     from streamhash.service.metrics import Metrics
@@ -32,7 +33,7 @@ SHORTEST_TOKEN = 16  # characters
 READING_POSTS = ("search", "encode", "predict", "compare", "items/get")
 # Their addresses, of the only collection or of one by its name.
 READING = re.compile(rf"/api/(collections/[^/]+/)?({'|'.join(READING_POSTS)})")
-WITHOUT_TOKEN = ("/", "/health", "/ready", "/openapi.json", "/favicon.ico")
+WITHOUT_TOKEN = ("/", "/docs", "/health", "/ready", "/openapi.json", "/favicon.ico")
 WHEN_OVERLOADED = ("/health", "/metrics")  # answered even then
 PIECE = 2**16  # bytes of an answer that are sent at once
 NAMED = re.compile(r"\w+")
@@ -42,7 +43,8 @@ ANSWER_HEADERS = [
     (name.encode(), value.encode())
     for name, value in {
         "content-security-policy": (
-            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
+            "default-src 'none'; script-src 'self'; style-src 'self'; "
+            "img-src 'self' blob: data: https:; "  # pictures of items may be elsewhere
             "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
         ),
         "x-content-type-options": "nosniff",
@@ -155,7 +157,8 @@ class Tokens:
         reads = _same(token, self.read)
         if not (reads or writes):
             raise HTTPException(401, "a token is needed: send Authorization: Bearer TOKEN.")
-        if not (writes or method in ("GET", "HEAD") or READING.fullmatch(path)):
+        reading = method in ("GET", "HEAD") or (method == "POST" and READING.fullmatch(path))
+        if not (writes or reading):
             raise HTTPException(403, "this token only reads; writing needs the write token.")
 
 
@@ -254,7 +257,9 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        start, answer = time.perf_counter(), _Answer(send, self._answers)
+        start, number = time.perf_counter(), next_id(scope["headers"])
+        answer = _Answer(send, self._answers, number)
+        request_id.set(number)
         body = _Body(receive, self._bodies)
         self._running += 1
         try:
@@ -267,8 +272,10 @@ class Guard:
             self._running -= 1
             body.forget()
             route = getattr(scope.get("route"), "path", "other")
+            seconds = time.perf_counter() - start
             self._metrics.requests.labels(route, str(answer.status)).inc()
-            self._metrics.seconds.labels(route).observe(time.perf_counter() - start)
+            self._metrics.seconds.labels(route).observe(seconds)
+            log_request(scope, answer.status, seconds)
 
     def _check(self, scope: Scope) -> None:
         headers, path = Headers(scope=scope), scope["path"]
@@ -332,8 +339,8 @@ class _Answers:
 class _Answer:
     """Sends an answer with the headers of all, in pieces as they are read, within bounds."""
 
-    def __init__(self, send: Send, answers: _Answers) -> None:
-        self._send, self._all = send, answers
+    def __init__(self, send: Send, answers: _Answers, number: str) -> None:
+        self._send, self._all, self._number = send, answers, number.encode()
         self._start: Message | None = None
         self.status = 0  # until something is sent
 
@@ -351,6 +358,7 @@ class _Answer:
                 status, headers, body = 503, answer.raw_headers, answer.body
             there = {name for name, _ in headers}
             headers = [*headers, *(pair for pair in ANSWER_HEADERS if pair[0] not in there)]
+            headers.append((b"x-request-id", self._number))
             self.status = status
             start = {"type": "http.response.start", "status": status, "headers": headers}
             await self._send(start)

@@ -1,5 +1,6 @@
 """The addresses of a collection's items: listed, shown, added, changed, judged and deleted."""
 
+import json
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Query
@@ -12,6 +13,7 @@ from streamhash.service.answers import Json
 from streamhash.service.description import BINARY, content, errors
 from streamhash.service.guard import Limits
 from streamhash.service.routing import Here
+from streamhash.service.served import Served
 
 ItemId = Annotated[str, Path(max_length=1000, description="The item's id.", examples=["0"])]
 
@@ -29,17 +31,34 @@ def add_items(app: FastAPI, prefix: str, limits: Limits) -> None:
     """Add these addresses, which begin with ``prefix``."""
     check, missing = limits.check, errors(400, 404)
 
-    @app.get(f"{prefix}/items", response_model=models.ItemList)
+    @app.get(f"{prefix}/items", response_model=models.ItemList, responses=errors(400))
     async def list_items(
         here: Here,
         offset: Annotated[int, Query(ge=0, le=2**53)] = 0,
         limit: Annotated[int, Query(ge=1, le=limits.page)] = 50,
         newest: bool = False,
+        where: Annotated[str | None, Query(max_length=10_000)] = None,
+        sort: Annotated[str | None, Query(max_length=1000)] = None,
+        descending: bool = False,
     ) -> Response:
-        """List items, as they were added or the newest first."""
-        return Json(
-            await here.reads.run(lambda: here.write(here.list_items(offset, limit, newest)))
-        )
+        """List items, as they were added, the newest first, or by a field; all, or some."""
+        order = {"newest": newest, "sort": sort, "descending": descending}
+
+        def write() -> bytearray:
+            return here.write(here.list_items(offset, limit, where=where, **order))
+
+        return Json(await here.reads.run(write))
+
+    @app.get(f"{prefix}/labels", response_model=models.LabelCounts)
+    async def count_labels(here: Here) -> Response:
+        """Tell how many items have each label, the most frequent first."""
+
+        def write() -> bytearray:
+            counts = here.collection.count_labels()
+            rows = [{"label": label, "items": n} for label, n in counts.items()]
+            return here.write({"labels": sorted(rows, key=lambda each: -each["items"])})
+
+        return Json(await here.reads.run(write))
 
     @app.get(
         f"{prefix}/items/{{id:path}}/image",
@@ -55,6 +74,83 @@ def add_items(app: FastAPI, prefix: str, limits: Limits) -> None:
     async def one_item(here: Here, id: ItemId) -> Response:
         """Return all of an item."""
         return Json(await here.reads.run(lambda: here.write(_plain(here.get(id)), 1)))
+
+    @app.api_route(
+        f"{prefix}/items/{{id:path}}/image",
+        methods=["PUT", "PATCH", "DELETE"],
+        include_in_schema=False,
+    )
+    async def picture_as_item() -> Response:
+        """Refuse what would be meant for an item with this end of its id: it is a picture."""
+        raise HTTPException(405)
+
+    @app.put(
+        f"{prefix}/items/{{id:path}}",
+        response_model=models.Stored,
+        responses={201: {"model": models.Stored}, **errors(400, 403, 409)},
+    )
+    async def put_item(here: Here, id: ItemId, body: models.ItemBody) -> Response:
+        """Store an item under this id, also in the place of another; learn from its label."""
+
+        def put() -> bool:
+            name = here.id_of(id)
+            created = name not in here.collection
+            here.collection.add(
+                [name], [body.vector], [body.label], metadata=body.metadata, existing="replace"
+            )
+            return created
+
+        created = await here.writes.run(put)
+        return Json({"created": created}, 201 if created else 200)
+
+    @app.patch(
+        f"{prefix}/items/{{id:path}}",
+        response_model=models.FullItem,
+        responses=errors(400, 403, 404, 409),
+    )
+    async def change_item(here: Here, id: ItemId, body: models.ItemChanges) -> Response:
+        """Change vector, label or fields of the metadata of an item; return all of it."""
+        return Json(await here.writes.run(lambda: here.write(_plain(change(here, id, body)), 1)))
+
+    @app.delete(
+        f"{prefix}/items/{{id:path}}",
+        response_model=models.Deleted,
+        responses=errors(400, 403, 404),
+    )
+    async def delete_item(here: Here, id: ItemId) -> Response:
+        """Delete an item; what was learned from it is forgotten, if the method can."""
+        await here.writes.run(lambda: here.collection.delete([here.id_of(id)]))
+        return Json({"deleted": 1})
+
+    def change(here: Served, text: str, body: models.ItemChanges) -> Item:
+        collection, item, given = here.collection, here.get(text), body.model_fields_set
+        metadata = item.metadata
+        if "metadata" in given:
+            metadata = None if body.metadata is None else merged(metadata, body.metadata)
+        if "vector" in given and body.vector is not None:
+            label = body.label if "label" in given else item.label
+            rows = [body.vector]
+            collection.add([item.id], rows, [label], metadata=[metadata], existing="replace")
+        else:
+            if "label" in given:
+                collection.label([item.id], [body.label])
+            if "metadata" in given:
+                collection.set_metadata([item.id], [metadata])
+        return collection.get([item.id])[0]
+
+    def merged(before: Any, changes: Any) -> Any:
+        """Return metadata with changes, as JSON merge patch has it."""
+        if isinstance(changes, list):  # as they were read
+            changes = json.loads(changes[0])
+        if not isinstance(changes, dict):
+            return changes
+        after = dict(before) if isinstance(before, dict) else {}
+        for name, value in changes.items():
+            if value is None:
+                after.pop(name, None)
+            else:
+                after[name] = merged(after.get(name), value)
+        return after
 
     @app.post(f"{prefix}/items/get", response_model=models.FullItems, responses=missing)
     async def get_items(here: Here, body: models.IdsBody) -> Response:

@@ -121,6 +121,33 @@ class AddBody(VectorBody):
     )
 
 
+OneLabel = Label | Several | None
+OneMetadata = Annotated[
+    SkipJsonSchema[InstanceOf[MetadataTexts]] | dict[str, Any] | None,
+    Field(union_mode="left_to_right"),
+]
+
+
+class ItemBody(_Body):
+    """All of an item, but its id."""
+
+    vector: Vector
+    label: OneLabel = None
+    metadata: OneMetadata = None
+
+
+class ItemChanges(_Body):
+    """What is to be changed of an item; the rest stays as it is."""
+
+    vector: Vector | None = None
+    label: OneLabel = Field(None, description="null takes it away.")
+    metadata: OneMetadata = Field(
+        None,
+        description="Fields that change, null for those that go, as in JSON merge patch (RFC "
+        "7396); null instead of an object takes all away.",
+    )
+
+
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", examples=["shop"])]
 
 
@@ -205,7 +232,12 @@ class ByMethod(_Body):
 class CompareBody(_Body):
     """The same queries by two models or methods."""
 
-    queries: Annotated[Vectors | Ids, Field(union_mode="left_to_right")]
+    queries: Annotated[Vectors | Ids, Field(union_mode="left_to_right")] | None = Field(
+        None, description="Vectors or ids; null draws items, as many of each label as can be."
+    )
+    n_queries: K = Field(100, description="How many are drawn.")
+    seed: Number = Field(0, description="Of what is drawn.")
+    shown: K | None = Field(None, description="Queries whose neighbours are told; null: all.")
     k: K = 10
     left: ByModel | ByMethod
     right: ByModel | ByMethod
@@ -284,15 +316,81 @@ class Side(BaseModel):
     results: list[list[Neighbour]]
 
 
+class Difference(BaseModel):
+    """How much better the right side is, over the queries: the mean, and its 95 % interval."""
+
+    mean: float
+    low: float | None
+    high: float | None
+
+
 class Comparison(BaseModel):
     """Both sides."""
 
     sample: int
+    queries: int = Field(description="How many queries were asked.")
+    ids: list[int | str] | None = Field(description="Of the queries that are shown, if items.")
+    difference: Difference | None = Field(description="null where no query has a label.")
     left: Side
     right: Side
     precision: dict[Literal["left", "right"], float | None] = Field(
         description="Share of neighbours that have their query's label, of several one at least."
     )
+
+
+class ClassQuality(BaseModel):
+    """How well the items of a class are found."""
+
+    label: int | str
+    queries: int
+    precision: float
+
+
+class Quality(BaseModel):
+    """How well the model that serves finds items, tried on a sample; the worst classes first."""
+
+    model: int
+    sample: int
+    queries: int
+    precision: float | None
+    classes: list[ClassQuality]
+
+
+class LabelCount(BaseModel):
+    """How many items have a label; null: none."""
+
+    label: int | str | None
+    items: int
+
+
+class LabelCounts(BaseModel):
+    """The labels, the most frequent first."""
+
+    labels: list[LabelCount]
+
+
+class Display(_Body):
+    """Which fields of the metadata people see first."""
+
+    title: Text | None = Field(None, description="What an item is called by.")
+    subtitle: list[Text] = Field([], max_length=20, description="Fields below it.")
+    image: Text | None = Field(None, description="A URL, a data URL, or width and height.")
+    about: Annotated[str, Field(max_length=2000)] | None = Field(
+        None, description="What is in the collection, in a sentence or two."
+    )
+
+
+class DisplaySaid(Display):
+    """The display settings, said or guessed."""
+
+    guessed: bool
+
+
+class FileAdded(BaseModel):
+    """What became of a file."""
+
+    read: int
+    added: int
 
 
 class ItemList(BaseModel):
@@ -337,6 +435,12 @@ class Added(BaseModel):
     """How many items were stored."""
 
     added: int
+
+
+class Stored(BaseModel):
+    """Whether an item is new, or took the place of another."""
+
+    created: bool
 
 
 class Labelled(BaseModel):

@@ -3,9 +3,11 @@
 from fastapi import FastAPI
 from starlette.responses import Response
 
+from streamhash.errors import ReadOnlyError
 from streamhash.service import models
 from streamhash.service.answers import Json
 from streamhash.service.description import Responses, errors
+from streamhash.service.display import read_display, write_display
 from streamhash.service.routing import Here
 
 
@@ -30,6 +32,20 @@ def add_reports(app: FastAPI, prefix: str) -> None:
             return here.write([{"number": n, **facts} for n, facts in here.collection.models()])
 
         return Json(await here.reads.run(write))
+
+    @app.get(f"{prefix}/display", response_model=models.DisplaySaid)
+    async def display(here: Here) -> Response:
+        """Tell which fields of the metadata people see first, as was said or is guessed."""
+        return Json(await here.reads.run(read_display, here.collection))
+
+    @app.put(f"{prefix}/display", response_model=models.DisplaySaid, responses=errors(400, 403))
+    async def set_display(here: Here, body: models.Display) -> Response:
+        """Say which fields of the metadata people see first."""
+        if here.collection.read_only:
+            raise ReadOnlyError("display: this collection is open to read only.")
+        await here.writes.run(write_display, here.collection, body.model_dump())
+        here.outdate_report()
+        return Json({**body.model_dump(), "guessed": False})
 
     responses: Responses = {202: {"model": models.Refreshing}, **errors(400, 403, 409)}
 

@@ -23,6 +23,13 @@ from streamhash.service.reader import SMALL, BodyReader
 from streamhash.service.served import Served
 from streamhash.service.workers import Workers
 
+TAKEN = (  # what the function of a route with a body may take
+    ["body"],
+    ["here", "body"],
+    ["here", "body", "request"],
+    ["here", "id", "body"],
+)
+
 
 def _find(request: Request) -> Served:
     collections: Collections = request.app.state.collections
@@ -71,10 +78,12 @@ class BodyRoute(APIRoute):
         if self.body_field is None:
             return
         parameters = [*signature(endpoint).parameters]
-        if parameters not in (["here", "body"], ["here", "body", "request"], ["body", "request"]):
-            raise TypeError(f"{path}: takes {parameters}; a route has here, body and request.")
+        if parameters not in TAKEN:
+            raise TypeError(f"{path}: takes {parameters}; a route takes one of {TAKEN}.")
         self.is_of_collection = parameters[0] == "here"
-        self._takes_request = parameters[-1] == "request"
+        # Whether it is of a collection, and nothing of its address has to be found out but that.
+        self.is_plain = self.is_of_collection and "id" not in parameters
+        self._takes_id, self._takes_request = "id" in parameters, parameters[-1] == "request"
         self._model: type[BaseModel] = self.body_field.field_info.annotation  # type: ignore[assignment]
         self._taken = ["application/json"]
         if issubclass(self._model, models.VectorBody):
@@ -114,10 +123,14 @@ class BodyRoute(APIRoute):
         del fields
         if here is not None and here.is_dropped:  # while the body came
             raise HTTPException(404, "this collection has just been dropped.")
-        arguments = (body,) if here is None else (here, body)
-        response = await (
-            self.endpoint(*arguments, request) if self._takes_request else self.endpoint(*arguments)
-        )
+        if self._takes_id:
+            response = await self.endpoint(here, scope["path_params"]["id"], body)
+        elif here is None:
+            response = await self.endpoint(body)
+        elif self._takes_request:
+            response = await self.endpoint(here, body, request)
+        else:
+            response = await self.endpoint(here, body)
         await response(scope, receive, send)
 
 
@@ -130,7 +143,7 @@ def short_way(app: FastAPI, collections: Collections) -> ASGIApp:
     routes = [
         (method, each)
         for each in app.routes
-        if isinstance(each, BodyRoute) and each.body_field is not None and each.is_of_collection
+        if isinstance(each, BodyRoute) and each.body_field is not None and each.is_plain
         for method in each.methods or ()
     ]
     made_for: dict[str, Served] | None = None
@@ -171,7 +184,8 @@ def handle_errors(app: FastAPI) -> None:
 
     async def no_method(request: Request, _: Exception) -> Response:
         """Name the methods of an address; Starlette would name those of one route alone."""
-        routes = [each for each in app.routes if isinstance(each, APIRoute)]
+        all_routes = (each for each in app.routes if isinstance(each, APIRoute))
+        routes = [each for each in all_routes if each.include_in_schema]
         there = [each for each in routes if each.path_regex.match(request.url.path)]
         nearest = min(each.path.count("{") for each in there)  # items/get is meant for no id
         named = (each.methods or () for each in there if each.path.count("{") == nearest)

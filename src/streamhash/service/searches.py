@@ -1,10 +1,10 @@
 """The addresses that search a collection, encode, predict and compare."""
 
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from fastapi import FastAPI
+from fastapi import FastAPI, Query
 from numpy.typing import NDArray
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -127,6 +127,17 @@ def add_searches(app: FastAPI, prefix: str, limits: Limits) -> None:
     @app.post(f"{prefix}/compare", response_model=models.Comparison, responses=faults)
     async def compare(here: Here, body: models.CompareBody) -> Response:
         """Answer the same queries by two models or methods, on a sample of the items."""
-        limits.check(len(body.queries), int(body.k), what="queries")
+        n = int(body.n_queries) if body.queries is None else len(body.queries)
+        limits.check(n, int(body.k), what="queries")
         compare = here.comparison.compare
         return Json(await here.heavy.run(lambda: here.write(compare(body), 4)))
+
+    @app.get(f"{prefix}/quality", response_model=models.Quality, responses=faults)
+    async def quality(
+        here: Here,
+        k: Annotated[int, Query(ge=1, le=limits.k)] = 10,
+        seed: Annotated[int, Query(ge=0, lt=2**32)] = 0,
+    ) -> Response:
+        """Tell which classes are found badly, by queries of each on a sample of the items."""
+        by_class = here.comparison.by_class
+        return Json(await here.heavy.run(lambda: here.write(by_class(k, seed))))

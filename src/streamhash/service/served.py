@@ -15,6 +15,7 @@ from streamhash.live import Collection, Item
 from streamhash.service.answers import write_json
 from streamhash.service.batching import AddBatcher, SearchBatcher
 from streamhash.service.compare import Comparison
+from streamhash.service.display import read_display
 from streamhash.service.guard import Limits
 from streamhash.service.pictures import picture_shape, png
 from streamhash.service.workers import Workers
@@ -52,7 +53,7 @@ class Served:
 
     def id_of(self, text: str) -> int | str:
         """Return the id that a request's path means."""
-        numbers = self.collection.id_kind == "whole numbers"
+        numbers = self.collection.id_kind in ("whole numbers", None)  # None: there is no item yet
         return int(text) if numbers and text.isdecimal() and len(text) < 19 else text
 
     def image(self, text: str) -> bytes:
@@ -63,9 +64,9 @@ class Served:
             raise HTTPException(404, "this item is no picture.")
         return png(item.vector.reshape(shape))
 
-    def list_items(self, offset: int, limit: int, newest: bool) -> dict[str, Any]:
-        """Return some items, as they were added."""
-        total, keys, ids, labels = self.collection.list_items(offset, limit, newest=newest)
+    def list_items(self, offset: int, limit: int, **order: Any) -> dict[str, Any]:
+        """Return some items; filter and order are those of ``Collection.list_items``."""
+        total, keys, ids, labels = self.collection.list_items(offset, limit, **order)
         known = self.collection.metadata(keys)
         items = [
             {"id": id_, "label": label, "metadata": known.get(key)}
@@ -124,6 +125,7 @@ class Served:
         status["address"] = PurePath(status["address"]).name  # not where on this machine
         status["name"] = self.name
         status["ids"] = self.collection.id_kind
+        status["display"] = read_display(self.collection)
         status["writable"] = not self.collection.read_only
         status["streamhash"] = __version__
         if task is not None and not task.done():

@@ -16,6 +16,8 @@ import uvicorn
 
 from streamhash.errors import InputError
 from streamhash.live import Collection
+from streamhash.parameters import Choice, check_parameters
+from streamhash.service import logs
 from streamhash.service.app import create_app
 from streamhash.service.guard import LOOPBACK, Limits, Tokens
 from streamhash.service.protocol import bounded_protocol
@@ -38,6 +40,8 @@ def serve(
     tokens: Tokens | None = None,
     allowed_hosts: Iterable[str] = (),
     limits: Limits | None = None,
+    log_level: str | None = None,
+    log_format: str = "text",
     started: Callable[[str, int], None] | None = None,
 ) -> None:
     """Serve collections over HTTP until SIGTERM or Ctrl-C.
@@ -62,6 +66,10 @@ def serve(
     allowed_hosts : names
         Other names that it goes by, behind a proxy.
     limits : Limits
+    log_level : "debug", "info", "warning", "error" or None
+        From which level on to write to standard error, a line a request at "info"; None leaves it
+        to the program's own settings of ``logging``.
+    log_format : "text" or "json"
     started : function
         Called with the service's address and the number of items when it answers.
     """
@@ -71,6 +79,13 @@ def serve(
             f"serve: --host {host} lets other machines in, and no token is set; put one into a "
             "file for --write-token-file (or --read-token-file), or into STREAMHASH_WRITE_TOKEN."
         )
+    check_parameters(
+        "serve",
+        {"log_level": log_level, "log_format": log_format},
+        {"log_level": Choice(None, *logs.LEVELS), "log_format": Choice(*logs.FORMATS)},
+    )
+    if log_level is not None:
+        logs.set_up(log_level, log_format)
     with ExitStack() as opened, _listen(host, port) as listening:
         collections, folder = _open([collection, *more], opened, read_only, mmap)
         name, actual = listening.getsockname()[:2]
@@ -89,8 +104,9 @@ def serve(
             http=bounded_protocol(limits),
             ws="none",
             lifespan="on",
-            log_level="warning",
-            access_log=False,
+            log_config=None,
+            log_level=None if log_level else "warning",
+            access_log=False,  # the guard's own
             server_header=False,
             proxy_headers=False,  # nothing here depends on who asks
             timeout_keep_alive=75,  # seconds of a connection without a request
