@@ -146,7 +146,7 @@ def test_what_is_filtered_is_exported_and_can_be_added_again(send, shop, tmp_pat
     assert [item["id"] for item in items] == shop.find("label = 'coat'")
     assert {"id", "label", "vector", "title", "price", "date"} == {*items[0]}
     table = send("GET", f"/api/export?where={where}&format=csv")[2].decode()
-    assert table.splitlines()[0] == "id,label,price,title,date"
+    assert table.splitlines()[0] == "id,label,date,price,title"
     assert len(table.splitlines()) == 31
     parquet = send("GET", f"/api/export?where={where}&format=parquet&vectors=true")[2]
     assert pyarrow.parquet.read_table(io.BytesIO(parquet)).num_rows == 30

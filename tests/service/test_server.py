@@ -272,42 +272,74 @@ def test_a_reader_sees_what_another_process_stores(url, library):
 
 def test_the_demo_gets_better_while_one_watches(start_service, tmp_path, monkeypatch):
     monkeypatch.setenv("STREAMHASH_DATA", str(tmp_path))  # where no news are
-    service = start_service("demo", "--serve", "--out", tmp_path / "digits")
-    queries = {"ids": [*range(500, 600)], "k": 10}
+    service = start_service("demo", "--serve", "--out", tmp_path / "demo")
+    digits, tail = (f"/api/collections/{name}" for name in ("digits", "long-tail"))
+    names = [each["name"] for each in ask(service.url, "/api/collections")["collections"]]
+    assert names == ["digits", "long-tail"]
+    queries = {"ids": [*range(60)], "k": 10}
 
     def precision():
-        found = ask(service.url, "/api/search", queries)
-        own = ask(service.url, "/api/items/get", {"ids": queries["ids"]})["items"]
-        digits = [item["metadata"]["digit"] for item in own]
+        found = ask(service.url, f"{digits}/search", queries)
+        own = ask(service.url, f"{digits}/items/get", {"ids": queries["ids"]})["items"]
+        wanted = [item["metadata"]["digit"] for item in own]
         right = [
             hit["metadata"]["digit"] == digit
-            for digit, row in zip(digits, found["results"], strict=True)
+            for digit, row in zip(wanted, found["results"], strict=True)
             for hit in row
         ]
         return np.mean(right)
 
-    with urllib.request.urlopen(service.url + "/api/items/500/image", timeout=10) as image:
+    with urllib.request.urlopen(f"{service.url}{digits}/items/5/image", timeout=10) as image:
         assert image.headers["content-type"] == "image/png"
-    before, deadline = precision(), time.monotonic() + 30
+    before, deadline = precision(), time.monotonic() + 60
     while precision() < before + 0.1:
         assert time.monotonic() < deadline
         time.sleep(0.5)
+    # What is shown is said, and it is as it is said.
+    status = ask(service.url, f"{digits}/status")
+    assert "each once, in random order" in status["display"]["about"]
+    listed = ask(service.url, f"{digits}/items?limit=60")["items"]
+    labelled = [item for item in listed if item["label"] is not None]
+    assert 10 < len(labelled) < 40
+    assert all(item["label"] == item["metadata"]["digit"] for item in labelled)
+    assert ask(service.url, f"{tail}/status")["display"]["about"].startswith("Synthetic")
+    items = ask(service.url, f"{tail}/items?limit=1000")["items"]
+    wrong = np.mean([item["label"] != item["metadata"]["true_class"] for item in items])
+    assert 0.02 < wrong < 0.08
+    assert len(ask(service.url, f"{tail}/labels")["labels"]) > 30
     code, _, errors = service.stop()
-    assert (code, errors) == (0, "")
+    assert code == 0
+    assert [line.partition(":")[0] for line in errors.splitlines()] == ["digits", "long-tail"]
+
+
+def test_the_digits_of_the_demo_come_once_and_in_no_order_of_their_classes():
+    from streamhash.service.demo import FIRST_DIGITS, make_demos
+
+    digits = next(demo for demo in [*make_demos(3)] if demo.name in ("digits", "news"))
+    pieces = [*digits.pieces]
+    ids = [name for piece in pieces for name in piece.ids]
+    assert len({*ids}) == len(ids)
+    if digits.name == "digits":
+        assert len(ids) == 1797
+        first = [each["digit"] for each in pieces[0].metadata]
+        assert len(first) == FIRST_DIGITS
+        assert first != sorted(first)
+        assert len({*first}) == 10
 
 
 def test_the_demo_shows_news_where_their_file_is(start_service, tmp_path):
     need_data("reuters")
     service = start_service("demo", "--serve", "--out", tmp_path / "news")
-    first = ask(service.url, "/api/items?limit=1")["items"][0]
+    news = "/api/collections/news"
+    first = ask(service.url, f"{news}/items?limit=1")["items"][0]
     facts = {"title": "BAHIA COCOA REVIEW", "place": "el-salvador", "time": "1987-02-26T15:01:01"}
     assert first == {"id": 1, "label": ["cocoa"], "metadata": facts}
     body = {"ids": [1], "where": "time >= date '1987-02-27' and 'coffee' in labels"}
-    found = ask(service.url, "/api/search", body)["results"][0]
+    found = ask(service.url, f"{news}/search", body)["results"][0]
     assert found
     assert all("coffee" in hit["label"] for hit in found)
     deadline = time.monotonic() + 30
-    while ask(service.url, "/api/items?limit=1")["total"] < 540:
+    while ask(service.url, f"{news}/items?limit=1")["total"] < 540:
         assert time.monotonic() < deadline
         time.sleep(0.2)
     code, _, errors = service.stop()

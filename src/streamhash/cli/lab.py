@@ -38,7 +38,7 @@ QueriesPerClass = Annotated[
 def demo(
     out: Annotated[
         Path | None,
-        Option(metavar="DIR", help="Folder for the report, or for the collection."),
+        Option(metavar="DIR", help="Folder for the report, or for the collections."),
     ] = None,
     seed: options.Seed = 0,
     serve: Annotated[
@@ -55,8 +55,8 @@ def demo(
     folder. An earlier report of the demo is replaced; any other folder is left alone.
 
     With --serve: a live collection behind HTTP, which learns while labelled items keep arriving.
-    They are the news of the data set reuters, if its file is there. Else they are digits, most of
-    them without a label at first: within half a minute the neighbours of a digit get better.
+    They are the news of the data set reuters, if its file is there, else digits, of which some have
+    labels; and, beside them, synthetic embeddings with a long tail of classes.
     """
     if serve:
         _serve_demo(out, seed, port)
@@ -83,15 +83,18 @@ def _serve_demo(folder: Path | None, seed: int, port: int) -> None:
     import tempfile
 
     from streamhash.service import serve
-    from streamhash.service.demo import make_demo
+    from streamhash.service.demo import make_demos, streaming_all
 
-    made = make_demo(seed)
-    if made.source is not None:
-        typer.echo(made.source, err=True)
-    with tempfile.TemporaryDirectory(prefix="streamhash-") as temporary:
-        path = folder or Path(temporary) / "items"
-        with made.create(path) as collection, made.streaming(collection):
-            serve(collection, port=port, started=say_address)
+    demos = make_demos(seed)
+    for each in demos:
+        typer.echo(f"{each.name}: {each.about}", err=True)
+        if each.source is not None:
+            typer.echo(each.source, err=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="streamhash-") as temporary,
+        streaming_all(demos, folder or temporary) as collections,
+    ):
+        serve(*collections, port=port, log_level="warning", started=say_address)
     typer.echo("Stopped.")
 
 

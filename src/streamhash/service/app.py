@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
@@ -110,10 +111,12 @@ def create_app(
 
 def _add_collections(app: FastAPI, collections: Collections, limits: Limits) -> None:
     @app.get("/api/collections", response_model=models.CollectionList)
-    async def list_collections() -> Response:
+    async def list_collections(request: Request) -> Response:
         """List the collections: how large they are, what serves, and how good it is."""
         each = [await here.reads.run(here.summary) for here in [*collections.served.values()]]
-        known = {"collections": each, "can_create": collections.can_create}
+        may_write = request.scope["may_write"]
+        can_create = may_write and collections.can_create
+        known = {"collections": each, "can_create": can_create, "may_write": may_write}
         return Json(write_json(known, limits.answer))
 
     @app.post(

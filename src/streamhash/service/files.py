@@ -18,7 +18,7 @@ from streamhash.files import Columns
 from streamhash.live import Collection, add_from
 from streamhash.service import models
 from streamhash.service.answers import Json
-from streamhash.service.description import BINARY, content, errors
+from streamhash.service.description import BINARY, Responses, errors
 from streamhash.service.routing import Here
 
 FORMATS = ("jsonl", "csv", "parquet", "npy", "npz")  # of files that are taken
@@ -38,6 +38,7 @@ Name = Annotated[str | None, Query(max_length=1000)]
 
 def add_files(app: FastAPI, prefix: str) -> None:
     """Add these addresses, which begin with ``prefix``."""
+    written: Responses = {200: {"content": {kind: {"schema": BINARY} for kind in TYPES.values()}}}
 
     @app.post(
         f"{prefix}/files",
@@ -83,7 +84,7 @@ def add_files(app: FastAPI, prefix: str) -> None:
     @app.get(
         f"{prefix}/export",
         response_class=Response,
-        responses=content("application/octet-stream", BINARY) | errors(400, 409),
+        responses=written | errors(400, 409),
     )
     async def export(
         here: Here, format: Written = "jsonl", where: Where = None, vectors: bool = False

@@ -146,10 +146,10 @@ class Tokens:
     def __bool__(self) -> bool:
         return self.read is not None or self.write is not None
 
-    def check(self, method: str, path: str, headers: Headers) -> None:
-        """Refuse a request whose token does not open what it asks for."""
+    def check(self, method: str, path: str, headers: Headers) -> bool:
+        """Refuse a request whose token does not open what it asks for; return if it may write."""
         if not self or path in WITHOUT_TOKEN or path.startswith("/static/"):
-            return
+            return not self
         scheme, _, given = headers.get("authorization", "").partition(" ")
         token = given.strip().encode() if scheme.lower() == "bearer" else b""
         # Both are compared at all times, so that the time taken tells nothing.
@@ -160,6 +160,7 @@ class Tokens:
         reading = method in ("GET", "HEAD") or (method == "POST" and READING.fullmatch(path))
         if not (writes or reading):
             raise HTTPException(403, "this token only reads; writing needs the write token.")
+        return writes
 
 
 def _is_usable(token: str) -> bool:
@@ -283,7 +284,7 @@ class Guard:
             raise HTTPException(421, "not a Host of this service; allow it with --allow-host NAME.")
         if self._running > self._limits.requests and path not in WHEN_OVERLOADED:
             raise HTTPException(503, "too many requests at a time; try again.")
-        self._tokens.check(scope["method"], path, headers)
+        scope["may_write"] = self._tokens.check(scope["method"], path, headers)
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self._limits.body:
             raise _too_large(self._limits)

@@ -56,7 +56,7 @@ def log_request(scope: MutableMapping[str, Any], status: int, seconds: float) ->
 
 class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        parts = [_time(record), f"{record.levelname:7}", request_id.get(), record.getMessage()]
+        parts = [_time(record), f"{record.levelname:7}", request_id.get(), _plain(record)]
         line = " ".join(part for part in parts if part)
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
@@ -72,6 +72,13 @@ class _Json(logging.Formatter):
         return json.dumps(line)
 
 
+def _plain(record: logging.LogRecord) -> str:
+    """Return a message on one line: what others have sent writes no line of its own."""
+    return "".join(
+        sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in record.getMessage()
+    )
+
+
 def _time(record: logging.LogRecord) -> str:
     moment = datetime.fromtimestamp(record.created, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -81,6 +88,9 @@ def set_up(level: str, form: str) -> None:
     """Write what the service and its server say to standard error, from a level up."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if form == "json" else _Text())
+    handler.setLevel(level.upper())
+    # What columns a file has is told to who sent it: the command line would say it here.
+    logging.getLogger("streamhash.files").handlers = []
     for name in ("streamhash", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False

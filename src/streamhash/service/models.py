@@ -274,6 +274,7 @@ class CollectionList(BaseModel):
 
     collections: list[CollectionFacts]
     can_create: bool = Field(description="Whether some can be created and dropped.")
+    may_write: bool = Field(description="Whether the token that came opens changes.")
 
 
 class Dropped(BaseModel):

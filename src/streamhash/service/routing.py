@@ -187,9 +187,9 @@ def handle_errors(app: FastAPI) -> None:
         all_routes = (each for each in app.routes if isinstance(each, APIRoute))
         routes = [each for each in all_routes if each.include_in_schema]
         there = [each for each in routes if each.path_regex.match(request.url.path)]
-        nearest = min(each.path.count("{") for each in there)  # items/get is meant for no id
-        named = (each.methods or () for each in there if each.path.count("{") == nearest)
-        methods = {name for names in named for name in names}
+        nearest = min(there, key=lambda each: (each.path.count("{"), -len(each.path))).path
+        named = (each.methods or () for each in there if each.path == nearest)
+        methods = {name for names in named for name in names}  # items/get is meant for no id
         allow = {"Allow": ", ".join(sorted(methods))}
         return answer_error(HTTPException(405, "not by this method.", allow))
 

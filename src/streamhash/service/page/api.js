@@ -36,17 +36,26 @@ export function keepToken(token) {
   sessionStorage.setItem(KEY, token);
 }
 
-async function request(path, { body, signal } = {}) {
+let of = "/api"; // begins the addresses of the collection that is shown
+
+export function useCollection(name) {
+  of = `/api/collections/${encodeURIComponent(name)}`;
+}
+
+/** Ask; a body is sent as JSON, a file as it is. */
+async function request(path, { body, file, method, signal } = {}) {
   const token = sessionStorage.getItem(KEY);
   const headers = {};
   if (token) headers.Authorization = `Bearer ${token}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (file !== undefined) headers["Content-Type"] = "application/octet-stream";
+  const content = file ?? (body === undefined ? undefined : JSON.stringify(body));
   let answer;
   try {
     answer = await fetch(path, {
-      method: body === undefined ? "GET" : "POST",
+      method: method ?? (content === undefined ? "GET" : "POST"),
       headers,
-      body: body === undefined ? undefined : JSON.stringify(body),
+      body: content,
       signal: AbortSignal.any([AbortSignal.timeout(PATIENCE), ...(signal ? [signal] : [])]),
       cache: "no-store",
     });
@@ -59,7 +68,7 @@ async function request(path, { body, signal } = {}) {
       asking ??= askForToken(token !== null).finally(() => (asking = null));
       await asking;
     }
-    return request(path, { body, signal });
+    return request(path, { body, file, method, signal });
   }
   if (!answer.ok) throw await problem(answer);
   return answer;
@@ -85,18 +94,34 @@ async function json(path, options) {
   return answer.json();
 }
 
-const item = (id) => `/api/items/${encodeURIComponent(id)}`;
+const item = (id) => `${of}/items/${encodeURIComponent(id)}`;
+const named = (name) => `/api/collections/${encodeURIComponent(name)}`;
+const given = (parameters) =>
+  new URLSearchParams(Object.entries(parameters).filter(([, value]) => value || value === 0));
 
 export const api = {
-  status: () => json("/api/status"),
-  history: () => json("/api/history"),
-  models: () => json("/api/models"),
-  newest: (offset, limit) => json(`/api/items?offset=${offset}&limit=${limit}&newest=true`),
+  collections: () => json("/api/collections"),
+  create: (body) => json("/api/collections", { body }),
+  drop: (name) => json(named(name), { method: "DELETE" }),
+  status: () => json(`${of}/status`),
+  history: () => json(`${of}/history`),
+  models: () => json(`${of}/models`),
+  newest: (offset, limit) => json(`${of}/items?offset=${offset}&limit=${limit}&newest=true`),
+  list: (parameters, options) => json(`${of}/items?${given(parameters)}`, options),
+  labels: () => json(`${of}/labels`),
   item: (id, options) => json(item(id), options),
-  itemsById: (ids, options) => json("/api/items/get", { body: { ids }, ...options }),
+  change: (id, body) => json(item(id), { method: "PATCH", body }),
+  put: (id, body) => json(item(id), { method: "PUT", body }),
+  add: (body) => json(`${of}/items`, { body }),
+  remove: (id) => json(item(id), { method: "DELETE" }),
+  addFile: (file, parameters) => json(`${of}/files?${given(parameters)}`, { file }),
+  exported: async (parameters) => (await request(`${of}/export?${given(parameters)}`)).blob(),
+  setDisplay: (body) => json(`${of}/display`, { method: "PUT", body }),
+  itemsById: (ids, options) => json(`${of}/items/get`, { body: { ids }, ...options }),
   image: async (id) => (await request(`${item(id)}/image`)).blob(),
-  search: (body, options) => json("/api/search", { body, ...options }),
-  compare: (body, options) => json("/api/compare", { body, ...options }),
-  feedback: (body) => json("/api/feedback", { body }),
-  refresh: () => json("/api/refresh", { body: { wait: false } }),
+  search: (body, options) => json(`${of}/search`, { body, ...options }),
+  compare: (body, options) => json(`${of}/compare`, { body, ...options }),
+  quality: (seed, options) => json(`${of}/quality?seed=${seed}`, options),
+  feedback: (body) => json(`${of}/feedback`, { body }),
+  refresh: () => json(`${of}/refresh`, { body: { wait: false } }),
 };

@@ -1,7 +1,9 @@
-// The timeline: quality, gain, bits, items and the serving model over one axis, in plain SVG.
+// The timeline: quality, bits, items and the serving model over one axis, in plain SVG.
+//
+// Hours in which nothing happened take little room, however many; a stretch can be looked at closely.
 
 import { announce, el, svg } from "./elements.js";
-import { clock, count, counted, roundUp, share } from "./format.js";
+import { clock, count, counted, day, duration, roundUp, share, shortCount } from "./format.js";
 
 const LEFT = 44; // room for the numbers of the axes
 const RIGHT = 14;
@@ -10,7 +12,10 @@ const GAP = 30;
 const BEFORE_THE_FIRST =
   "The curve begins with the first items that are learned while a model serves.";
 
-const bits = (value) => (Number.isFinite(value) ? `${value.toFixed(2)} bits` : "–");
+const IDLE = 0.04; // of the axis that a stretch without anything takes
+const LONG_IDLE = 20; // times the usual step: from here on a stretch is one
+const LEAST_IDLE = 600; // seconds, at least
+const LEAST_ZOOM = 12; // pixels that one must draw over
 
 const least = (points, key, floor) =>
   roundUp(Math.max(floor, ...points.map((point) => point[key]).filter(Number.isFinite)));
@@ -24,13 +29,6 @@ const PANELS = [
     top: () => 1,
     format: String,
     kind: "main",
-  },
-  {
-    key: "gain",
-    title: "Gain of a refresh, bits",
-    height: 50,
-    top: (points) => least(points, "gain", 0.02),
-    format: String,
   },
   { key: "balance", title: "Balance of bits, 1 is best", height: 50, top: () => 1, format: String },
   {
@@ -46,7 +44,7 @@ const PANELS = [
     title: "Items",
     height: 50,
     top: (points) => least(points, "items", 10),
-    format: count,
+    format: shortCount,
     kind: "filled",
   },
 ];
@@ -55,6 +53,11 @@ const PANELS = [
 export function timeline() {
   const readout = el("p", { class: "readout" });
   const stage = el("div", { class: "stage" });
+  const whole = el(
+    "button",
+    { type: "button", class: "small", hidden: true, onclick: () => zoom(null) },
+    "Show all of it",
+  );
   const element = el(
     "figure",
     {
@@ -62,37 +65,47 @@ export function timeline() {
       tabindex: "0",
       role: "group",
       "aria-label":
-        "Timeline. Left and right arrow keys read its points; the same numbers are in the table below.",
+        "Timeline. Left and right arrow keys read its points, + looks closer at the one that is read, - at all; the same numbers are in the table below.",
     },
     readout,
     stage,
+    whole,
   );
   let shown = null;
   let at = null; // the point that is read, null for the last
-  let first = 0; // where the axis begins and ends
-  let last = 1;
+  let axisOf = null; // from values to places and back
+  let range = null; // what is looked at closely
+  let drawn = null; // where a stretch begins that is being drawn over
 
   function draw(history, across) {
-    const { series, refreshes, drifts } = history;
-    shown = { points: series, events: refreshes, drifts, across };
+    if (shown?.across !== across) range = null;
+    shown = { ...history, across };
     paint();
+  }
+
+  /** What lies in the range, and the lines that lead out of it. */
+  function inRange(each) {
+    return range === null || (each[shown.across] >= range[0] && each[shown.across] <= range[1]);
   }
 
   function paint() {
     if (shown === null || stage.clientWidth === 0) return;
-    const { points, events, drifts, across } = shown;
+    const { across } = shown;
+    const points = shown.series.filter(inRange);
+    const events = shown.refreshes.filter(inRange);
+    const drifts = shown.drifts.filter(inRange);
+    Object.assign(shown, { points, events });
     const width = stage.clientWidth;
     const places = [...points, ...events, ...drifts].map((each) => each[across]);
+    whole.hidden = range === null;
     if (places.length === 0) {
       // An axis from nowhere to nowhere can't be drawn.
       stage.replaceChildren();
       readout.textContent = BEFORE_THE_FIRST;
       return;
     }
-    first = Math.min(...places);
-    last = Math.max(...places, first + 1);
-    last += (last - first) / 40; // so that what has just happened is seen
-    const x = (value) => LEFT + ((value - first) / (last - first)) * (width - LEFT - RIGHT);
+    axisOf = axisFor(places, across, LEFT, width - RIGHT);
+    const x = axisOf.to;
     let y = TOP;
     const parts = [];
     for (const panel of PANELS) {
@@ -101,7 +114,8 @@ export function timeline() {
     }
     parts.push(...versions(y, x, events));
     const bottom = y + 22;
-    parts.push(axis(bottom, x, across, width));
+    parts.push(axis(bottom, across, width));
+    parts.unshift(...idle(bottom));
     parts.unshift(...marks(x, events, drifts, across, bottom));
     const read = points[at ?? points.length - 1];
     if (at !== null && read)
@@ -122,13 +136,13 @@ export function timeline() {
           height: bottom + 24,
           viewBox: `0 0 ${width} ${bottom + 24}`,
           role: "img",
-          "aria-label": summary(shown),
+          "aria-label": summary(shown.points, events, drifts),
         },
         parts,
       ),
     );
     readout.textContent = read
-      ? `${at === null ? "Last point" : clock(read.time)}: precision ${share(read.precision)}, gain ${bits(read.gain)}, ${counted(read.items, "item")}, model ${read.model}`
+      ? `${at === null ? "Last point" : moment(read.time)}: precision ${share(read.precision)}, ${counted(read.items, "item")}, model ${read.model}`
       : BEFORE_THE_FIRST;
   }
 
@@ -182,7 +196,7 @@ export function timeline() {
       svg("text", { class: "panel-title", x: LEFT, y: y - 7 }, "Serving model"),
       ...events.map((each, i) => {
         const from = x(each[across]);
-        const long = x(events[i + 1]?.[across] ?? last) - from;
+        const long = (i + 1 < events.length ? x(events[i + 1][across]) : axisOf.right) - from;
         return svg(
           "g",
           {},
@@ -219,64 +233,163 @@ export function timeline() {
     ].flat();
   }
 
-  function axis(y, x, across, width) {
+  /** Where nothing happened for long, and for how long. */
+  function idle(bottom) {
+    return axisOf.idle.map(({ from, to, seconds }) =>
+      svg(
+        "g",
+        {},
+        svg("rect", { class: "gap", x: from, y: TOP - 14, width: to - from, height: bottom - TOP + 14 }),
+        svg(
+          "text",
+          { class: "gap-word", x: (from + to) / 2, y: TOP - 18, "text-anchor": "middle" },
+          duration(seconds),
+        ),
+      ),
+    );
+  }
+
+  function axis(y, across, width) {
     const n = Math.max(2, Math.min(6, Math.floor(width / 130)));
-    const word = (value) =>
-      across === "time" ? clock(value, last - first < 7200) : count(Math.round(value));
+    const long = axisOf.last - axisOf.first > 20 * 3600;
+    const word = (value) => {
+      if (across !== "time") return count(Math.round(value));
+      return long ? `${day(value)} ${clock(value, false)}` : clock(value, axisOf.last - axisOf.first < 7200);
+    };
     return svg(
       "g",
       {},
       Array.from({ length: n }, (_, i) => {
-        const value = first + ((last - first) * i) / (n - 1);
+        const at = LEFT + ((width - LEFT - RIGHT) * i) / (n - 1);
         const anchor = i === 0 ? "start" : i === n - 1 ? "end" : "middle";
         return svg(
           "text",
-          { class: "tick", x: x(value), y: y + 16, "text-anchor": anchor },
-          word(value),
+          { class: "tick", x: at, y: y + 16, "text-anchor": anchor },
+          word(axisOf.from(at)),
         );
       }),
     );
   }
 
+  const moment = (time) =>
+    axisOf.last - axisOf.first > 20 * 3600 ? `${day(time)} ${clock(time)}` : clock(time);
+
   function read(index) {
-    const n = shown?.points.length ?? 0;
+    const n = shown?.points?.length ?? 0;
     if (n === 0) return;
     at = index === null || index >= n - 1 ? null : Math.max(0, index);
     paint();
   }
 
   element.addEventListener("keydown", (event) => {
-    const end = (shown?.points.length ?? 1) - 1;
+    const end = (shown?.points?.length ?? 1) - 1;
     const step = { ArrowLeft: (at ?? end) - 1, ArrowRight: (at ?? end) + 1, Home: 0, End: end }[
       event.key
     ];
+    if (event.key === "-") zoom(null);
+    if (event.key === "+" && shown?.points?.length) closer();
     if (step === undefined) return;
     event.preventDefault();
     read(step);
     announce(readout.textContent);
   });
+  /** Look at a quarter of what is shown, around the point that is read. */
+  function closer() {
+    const place = axisOf.to(shown.points[at ?? shown.points.length - 1][shown.across]);
+    const half = (axisOf.right - LEFT) / 8;
+    zoom([axisOf.from(Math.max(LEFT, place - half)), axisOf.from(Math.min(axisOf.right, place + half))]);
+  }
+
+  const pointed = (event) => event.clientX - stage.getBoundingClientRect().left;
+  stage.addEventListener("pointerdown", (event) => {
+    if (event.button === 0 && axisOf) drawn = pointed(event);
+  });
   stage.addEventListener("pointermove", (event) => {
-    if (!shown?.points.length) return;
-    const box = stage.getBoundingClientRect();
-    const places = shown.points.map((point) => point[shown.across]);
-    const wanted =
-      first + ((event.clientX - box.left - LEFT) / (box.width - LEFT - RIGHT)) * (last - first);
+    if (!shown?.points?.length) return;
+    const places = shown.points.map((point) => axisOf.to(point[shown.across]));
+    const wanted = pointed(event);
     read(
       places.reduce(
         (best, place, i) => (Math.abs(place - wanted) < Math.abs(places[best] - wanted) ? i : best),
         0,
       ),
     );
+    if (drawn === null) return;
+    const [from, to] = [drawn, wanted].sort((a, b) => a - b);
+    stage.firstChild.append(
+      svg("rect", { class: "zoom", x: from, y: TOP, width: to - from, height: stage.clientHeight - TOP }),
+    );
   });
-  stage.addEventListener("pointerleave", () => read(null));
+  addEventListener("pointerup", (event) => {
+    if (drawn === null) return;
+    const [from, to] = [drawn, pointed(event)].sort((a, b) => a - b);
+    drawn = null;
+    if (to - from < LEAST_ZOOM) return;
+    zoom([axisOf.from(from), axisOf.from(to)]);
+  });
+  stage.addEventListener("pointerleave", () => drawn === null && read(null));
+
+  /** Look closely at a stretch, or at all of it. */
+  function zoom(to) {
+    range = to;
+    at = null;
+    paint();
+  }
+
   new ResizeObserver(paint).observe(stage);
-  return { element, draw };
+  return { element, draw, zoom };
 }
 
-function summary({ points, events, drifts }) {
+function summary(points, events, drifts) {
   const end = points.at(-1);
   const course = end
     ? `Precision from ${share(points[0].precision)} to ${share(end.precision)}`
     : "No curve yet";
   return `${course}; ${counted(events.length, "refresh", "refreshes")}, ${counted(drifts.length, "drift")}.`;
+}
+
+/** From values to places between two pixels, and back: long stretches without any are made short. */
+export function axisFor(values, across, left, right) {
+  const sorted = [...new Set(values)].sort((a, b) => a - b);
+  const first = sorted[0];
+  const end = sorted.at(-1);
+  const last = Math.max(end, first + 1) + (Math.max(end, first + 1) - first) * 0.025;
+  const steps = sorted.slice(1).map((value, i) => value - sorted[i]);
+  const usual = [...steps].sort((a, b) => a - b)[Math.floor(steps.length / 2)] ?? 1;
+  const isIdle = (step) => across === "time" && step > Math.max(LEAST_IDLE, LONG_IDLE * usual);
+  const idleSteps = steps.filter(isIdle);
+  const active = end - first - idleSteps.reduce((sum, step) => sum + step, 0);
+  const short = (IDLE * Math.max(active, usual)) / (1 - Math.min(0.5, IDLE * idleSteps.length));
+  // Pieces of the axis: values on the left, what they take of it on the right.
+  const pieces = [];
+  let at = 0;
+  const add = (from, to, size, isGap = false) => {
+    if (to > from) pieces.push({ from, to, start: at, size, isGap });
+    at += size;
+  };
+  let begun = first;
+  sorted.slice(1).forEach((value, i) => {
+    if (!isIdle(steps[i])) return;
+    add(begun, sorted[i], sorted[i] - begun);
+    add(sorted[i], value, short, true);
+    begun = value;
+  });
+  const tail = idleSteps.length ? end + Math.max(active, usual) * 0.025 : last;
+  add(begun, Math.max(tail, begun + 1e-9), Math.max(tail, begun + 1e-9) - begun);
+  const scale = (right - left) / at;
+  const to = (value) => {
+    const piece = pieces.findLast((each) => value >= each.from) ?? pieces[0];
+    const share = Math.min(1, Math.max(0, (value - piece.from) / (piece.to - piece.from)));
+    return left + (piece.start + share * piece.size) * scale;
+  };
+  const from = (place) => {
+    const wanted = (place - left) / scale;
+    const piece = pieces.findLast((each) => wanted >= each.start) ?? pieces[0];
+    const share = piece.size ? (wanted - piece.start) / piece.size : 0;
+    return piece.from + Math.min(1, Math.max(0, share)) * (piece.to - piece.from);
+  };
+  const idle = pieces
+    .filter(({ isGap }) => isGap)
+    .map((each) => ({ from: to(each.from), to: left + (each.start + each.size) * scale, seconds: each.to - each.from }));
+  return { to, from, idle, first, last: end, right };
 }

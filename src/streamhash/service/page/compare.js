@@ -4,30 +4,22 @@ import { api } from "./api.js";
 import { bitsOf, strip } from "./bits.js";
 import { announce, choice, el, level, notice, waiting } from "./elements.js";
 import { emptiness } from "./empty.js";
-import { agree, agreementOf, chips, labelOf, thumbnail, titleOf } from "./items.js";
+import {
+  agree,
+  agreementOf,
+  chips,
+  facts,
+  hasPicture,
+  labelOf,
+  nameOf,
+  thumbnail,
+  titleOf,
+  toldOf,
+} from "./items.js";
+import { METHODS } from "./methods.js";
 import { counted, plain, share } from "./format.js";
 
-// As the command line names them; a test holds this list against the library's.
-export const METHODS = [
-  "sdoh",
-  "bsodh",
-  "hmoh",
-  "hcoh",
-  "mihash",
-  "osh",
-  "adapthash",
-  "okh",
-  "sdohhc",
-  "foh",
-  "lemon",
-  "ridgehash",
-  "frosh",
-  "sketchhash",
-  "itq",
-  "pcah",
-  "lsh",
-];
-const QUERIES = 8;
+const SHOWN = 8; // queries whose answers are shown; the score is of more
 const SIDES = ["left", "right"];
 
 export function compareView(page) {
@@ -38,7 +30,7 @@ export function compareView(page) {
     pick,
   );
   k.select.value = 10;
-  const other = el("button", { type: "button", onclick: () => draw().then(pick) }, "Other queries");
+  const other = el("button", { type: "button", onclick: () => drawAgain() }, "Other queries");
   const results = el("section", { "aria-label": "Results" });
   const element = el(
     "div",
@@ -47,7 +39,7 @@ export function compareView(page) {
     el(
       "p",
       { class: "lead" },
-      "Two versions of the model, or two methods, answer the same queries. All are tried on a sample of the items; a method learns from its labels first.",
+      "Two versions of the model, or two methods, answer the same queries, which are drawn over the whole collection, as many of each label as can be. All are tried on a sample of the items; a method learns from its labels first.",
     ),
     el(
       "div",
@@ -59,7 +51,9 @@ export function compareView(page) {
     ),
     results,
   );
-  let queries = []; // items
+  let queries = []; // items whose answers are shown
+  let seed = 0; // of what is drawn
+  let chosen = null; // ids, where the address has them
   let running = null;
   let models = null; // how many there were when the choices were made
   let asked = {}; // what the address says
@@ -93,14 +87,9 @@ export function compareView(page) {
     }
   }
 
-  /** Draw queries from all over the collection, those with labels first. */
-  async function draw() {
-    const offset = Math.floor(Math.random() * Math.max(1, page.status.items - 100));
-    const { items } = await api.newest(offset, 100);
-    const order = items
-      .map((item) => [item.label === null, Math.random(), item])
-      .sort(([a, x], [b, y]) => a - b || x - y);
-    queries = order.slice(0, QUERIES).map(([, , item]) => item);
+  function drawAgain() {
+    [seed, chosen] = [seed + 1, null];
+    pick();
   }
 
   function pick() {
@@ -108,7 +97,7 @@ export function compareView(page) {
       left: pickers.left.select.value,
       right: pickers.right.select.value,
       k: Number(k.select.value),
-      ids: queries.map(({ id }) => id),
+      ...(chosen === null ? { seed } : { ids: chosen }),
     });
   }
 
@@ -134,22 +123,18 @@ export function compareView(page) {
       if (models !== page.status.serving.model) await fill(parameters);
       for (const name of SIDES) if (parameters[name]) pickers[name].select.value = parameters[name];
       if (parameters.k) k.select.value = parameters.k;
-      if (Array.isArray(parameters.ids) && parameters.ids.length) {
-        const there = new Map(queries.map((item) => [item.id, item]));
-        queries = await Promise.all(
-          parameters.ids.map((id) => there.get(id) ?? api.item(id, { signal })),
-        );
-      } else if (queries.length === 0) await draw();
-      if (signal.aborted) return;
+      chosen = Array.isArray(parameters.ids) && parameters.ids.length ? parameters.ids : null;
+      seed = Number.isInteger(parameters.seed) ? parameters.seed : 0;
       const answer = await api.compare(
         {
-          queries: queries.map(({ id }) => id),
+          ...(chosen === null ? { seed, shown: SHOWN } : { queries: chosen }),
           k: Number(k.select.value),
           left: side(pickers.left.select.value),
           right: side(pickers.right.select.value),
         },
         { signal },
       );
+      queries = (await api.itemsById(answer.ids, { signal })).items;
       show(answer);
     } catch (error) {
       if (!signal.aborted)
@@ -160,9 +145,9 @@ export function compareView(page) {
   }
 
   function show(answer) {
-    const { precision, sample } = answer;
-    const names = Object.fromEntries(SIDES.map((name) => [name, nameOf(answer[name])]));
-    const verdict = describe(names.left, names.right, precision);
+    const { difference, precision, sample } = answer;
+    const names = Object.fromEntries(SIDES.map((name) => [name, sideName(answer[name])]));
+    const verdict = describe(names.left, names.right, difference);
     announce(verdict);
     results.replaceChildren(
       el(
@@ -177,7 +162,7 @@ export function compareView(page) {
         el(
           "span",
           { class: "quiet" },
-          ` ${counted(queries.length, "query", "queries")} on ${counted(sample, "item")}.`,
+          ` ${counted(answer.queries, "query", "queries")} on ${counted(sample, "item")}${answer.queries > queries.length ? `; ${queries.length} of them below` : ""}.`,
         ),
       ),
       el(
@@ -209,20 +194,23 @@ export function compareView(page) {
   }
 
   function pairing(query, answers) {
+    const picture = hasPicture(query);
     const title = titleOf(query);
     return el(
       "li",
-      { class: title === null ? "card" : "card titled" },
+      { class: picture ? "card" : "card titled" },
       el(
-        "h3",
+        "div",
         { class: "pairing-query" },
-        title === null ? thumbnail(query) : el("span", {}, title),
+        picture ? thumbnail(query) : null,
+        el("h3", {}, title ?? `Item ${plain(query.id)}`),
         el(
-          "span",
-          {},
+          "p",
+          { class: "chips" },
           chips(query),
-          el("span", { class: "quiet" }, `item ${plain(query.id)}`),
+          title === null ? null : el("span", { class: "quiet" }, `item ${plain(query.id)}`),
         ),
+        picture ? null : facts(query),
       ),
       el(
         "div",
@@ -247,20 +235,22 @@ export function compareView(page) {
       strip(bitsOf(code, page.status.bits)),
       el(
         "ul",
-        { class: found.some(titleOf) ? "found titles" : "found" },
+        { class: found.every(hasPicture) ? "found" : "found titles" },
         found.map((each) => {
           const agrees = agree(query.label, each.label);
-          const title = titleOf(each);
-          const words = [plain(each.id), title, labelOf(each)].filter(Boolean).join(", ");
-          const told = `Item ${words}, ${counted(each.distance, "bit")} away${agrees === false ? ", other label" : ""}`;
+          const far = counted(each.distance, "bit");
+          const told = `Item ${toldOf(each)}, ${far} away${agrees === false ? ", other label" : ""}`;
           return el(
             "li",
             { class: agrees === false ? "other" : null },
             el(
               "a",
               { href: page.address("search", { id: each.id }), "aria-label": told, title: told },
-              title === null ? thumbnail(each) : el("span", { class: "cell-title" }, title),
-              el("span", { class: "found-distance" }, each.distance),
+              hasPicture(each)
+                ? thumbnail(each)
+                : el("span", { class: "cell-title" }, nameOf(each)),
+              el("span", { class: "found-label" }, labelOf(each)),
+              el("span", { class: "found-distance" }, far),
             ),
           );
         }),
@@ -281,13 +271,18 @@ export function compareView(page) {
   };
 }
 
-const nameOf = ({ model, method }) => (method ? method.toUpperCase() : `Model ${model}`);
+const sideName = ({ model, method }) => (method ? method.toUpperCase() : `Model ${model}`);
 
-function describe(left, right, precision) {
-  if (precision.left === null || precision.right === null)
+/** Which side is better, by how much, and whether that is more than chance. */
+function describe(left, right, difference) {
+  if (difference === null)
     return "The queries have no labels, so that neither side can be called better.";
-  const gap = precision.right - precision.left;
-  if (Math.abs(gap) < 0.0005) return `${left} and ${right} do equally well on these queries.`;
-  const [better, worse] = gap > 0 ? [right, left] : [left, right];
-  return `${better} is better than ${worse} by ${share(Math.abs(gap))} on these queries.`;
+  const { mean, low, high } = difference;
+  if (low === null) return `One query tells nothing for sure: ${signed(mean)} for ${right}.`;
+  const range = `${signed(mean)} for ${right}, between ${signed(low)} and ${signed(high)} with 95 % confidence`;
+  if (low <= 0 && high >= 0) return `${left} and ${right} cannot be told apart: ${range}.`;
+  const [better, worse] = mean > 0 ? [right, left] : [left, right];
+  return `${better} is better than ${worse}: ${range}.`;
 }
+
+const signed = (value) => (value > 0 ? `+${share(value)}` : share(value));

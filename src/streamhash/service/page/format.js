@@ -4,6 +4,11 @@ const whole = new Intl.NumberFormat("en");
 
 export const count = (n) => whole.format(n);
 
+const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+
+/** A count in few characters: 950, 60K, 1.2M. */
+export const shortCount = (n) => short.format(n);
+
 /** "1 item", "2,000 items". */
 export const counted = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 
@@ -47,6 +52,10 @@ export const clock = (time, seconds = true) =>
     minute: "2-digit",
     ...(seconds && { second: "2-digit" }),
   });
+
+/** A day as people write it: 17 Nov. */
+export const day = (time) =>
+  new Date(time * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
 
 /** A label or an id, whatever JSON says it is. */
 export const plain = (value) =>

@@ -1,17 +1,39 @@
-// Items: their pictures, their facts, and the grid in which they are chosen.
+// Items: what they are called, their pictures and facts, and the list in which they are chosen.
 
 import { api } from "./api.js";
 import { el, notice, waiting } from "./elements.js";
 import { pictureOf } from "./pictures.js";
 import { count, plain } from "./format.js";
 
-/** A square with the item's picture; its label where it has none. */
+const FACTS = 8; // of an item that are shown, where nobody has said which
+const LONGEST = 200; // characters of one
+
+let display = { title: null, subtitle: [], image: null, guessed: true };
+
+/** Show items as a collection's settings say. */
+export function useDisplay(settings) {
+  display = { title: null, subtitle: [], image: null, guessed: true, ...settings };
+}
+
+/** What an item's picture is made of: an address, or the size of a vector that is one; or null. */
+function pictureField(item) {
+  const value = item.metadata?.[display.image ?? "image"];
+  if (typeof value === "string" && /^(https?:|data:image|[/])/.test(value)) return value;
+  return typeof value?.width === "number" && typeof value?.height === "number" ? value : null;
+}
+
+export const hasPicture = (item) => pictureField(item) !== null;
+
+/** A square with the item's picture. */
 export function thumbnail(item) {
   const square = el("span", { class: "thumb", "aria-hidden": "true" });
-  const word = () =>
-    el("span", { class: "thumb-word" }, item.label === null ? "?" : words(item.label));
-  if (item.metadata?.image) pictureOf(item).then((canvas) => square.append(canvas ?? word()));
-  else square.append(word());
+  const value = pictureField(item);
+  if (typeof value === "string")
+    square.append(el("img", { src: value, alt: "", loading: "lazy", referrerpolicy: "no-referrer" }));
+  else if (value !== null) {
+    const drawn = pictureOf(item, value);
+    drawn.then((canvas) => square.append(canvas ?? el("span", { class: "thumb-word" }, "?")));
+  }
   return square;
 }
 
@@ -43,21 +65,54 @@ export function chips(item, query = null) {
   );
 }
 
-/** The title that an item's metadata have: text to read in place of a picture. */
+/** The title that an item's metadata have; null where there is none. */
 export function titleOf(item) {
-  const { image, title } = item.metadata ?? {};
-  return !image && typeof title === "string" && title.trim() ? title : null;
+  const value = item.metadata?.[display.title];
+  const text = typeof value === "string" || typeof value === "number" ? String(value).trim() : "";
+  return text || null;
 }
 
-/** What is known of an item besides its label, as pairs. */
+/** What an item is called by: its title, or else its id. */
+export const nameOf = (item) => titleOf(item) ?? plain(item.id);
+
+/** What listeners hear of an item: id, title and label. */
+export const toldOf = (item) =>
+  [plain(item.id), titleOf(item), labelOf(item)].filter(Boolean).join(", ");
+
+/** What is known of an item besides title, picture and label, as pairs: what was said first. */
+export function pairsOf(item) {
+  const all = item.metadata ?? {};
+  const elsewhere = [display.title, display.image ?? "image"];
+  const first = display.subtitle.filter((name) => Object.hasOwn(all, name));
+  const rest = display.guessed ? Object.keys(all).filter((name) => !first.includes(name)) : [];
+  return [...first, ...rest]
+    .filter((name) => !elsewhere.includes(name) && all[name] !== null)
+    .filter((name) => plain(all[name]) !== labelOf(item)) // which stands there already
+    .map((name) => [name, all[name]]);
+}
+
+/** These pairs as a line. */
 export function facts(item) {
-  const shown = titleOf(item) === null ? ["image"] : ["image", "title"]; // elsewhere
-  const pairs = Object.entries(item.metadata ?? {}).filter(([name]) => !shown.includes(name));
+  const pairs = pairsOf(item).slice(0, FACTS);
   if (pairs.length === 0) return null;
   return el(
     "dl",
     { class: "facts" },
-    pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, plain(value)))),
+    pairs.map(([name, value]) =>
+      el("div", {}, el("dt", {}, name), el("dd", {}, plain(value).slice(0, LONGEST))),
+    ),
+  );
+}
+
+/** An item to choose: its picture over its label, or its name before it. */
+export function cell(item, attributes) {
+  const picture = hasPicture(item);
+  return el(
+    "a",
+    { class: picture ? "cell" : "cell line", "data-id": JSON.stringify(item.id), ...attributes },
+    picture ? thumbnail(item) : el("span", { class: "cell-title" }, nameOf(item)),
+    picture && titleOf(item) ? el("span", { class: "cell-word" }, titleOf(item)) : null,
+    el("span", { class: "cell-word" }, labelOf(item)),
   );
 }
 
@@ -91,7 +146,7 @@ export function itemGrid({ size, cell }) {
     try {
       const { total, items } = await api.newest(skipped, size);
       shown = items;
-      list.classList.toggle("titles", shown.some(titleOf));
+      list.classList.toggle("titles", !shown.every(hasPicture));
       list.replaceChildren(...shown.map((item) => el("li", {}, cell(item))));
       place.textContent = shown.length
         ? `${count(skipped + 1)} to ${count(skipped + shown.length)} of ${count(total)}`

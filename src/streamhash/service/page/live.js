@@ -7,8 +7,9 @@ import { choice, el, say, waiting } from "./elements.js";
 import { emptiness } from "./empty.js";
 import { poll } from "./polling.js";
 import { refreshPanel } from "./refresh.js";
+import { classPanel } from "./classes.js";
 import { reliability } from "./reliability.js";
-import { ago, bytes, clock, count, counted, share } from "./format.js";
+import { ago, bytes, clock, count, counted, day, share } from "./format.js";
 
 const EVERY = 1500; // milliseconds
 const LISTED = 12; // rows of each table
@@ -22,7 +23,7 @@ export function liveView(page) {
       ["time", "time"],
       ["labelled", "labelled items"],
     ],
-    () => paintHistory(),
+    (value) => page.go("live", value === "time" ? {} : { across: value }),
   );
   const empty = el("div", {}, waiting("Asking the service"));
   const balance = el("div", { class: "panel" });
@@ -30,6 +31,7 @@ export function liveView(page) {
   const plots = el("div", { class: "plots" });
   const tables = el("div", { class: "tables" });
   const refresh = refreshPanel(page);
+  const classes = classPanel(page);
   const body = el(
     "div",
     { class: "live-body", hidden: true },
@@ -57,10 +59,11 @@ export function liveView(page) {
         el("span", { class: "key refresh-key" }),
         "refresh ",
         el("span", { class: "key drift-key" }),
-        "drift: answers got lastingly worse",
+        "drift: answers got lastingly worse. Draw over a stretch to look closer; hours in which nothing happened are grey.",
       ),
       el("details", {}, el("summary", {}, "The same as tables"), tables),
     ),
+    classes.element,
     el(
       "section",
       { class: "card", "aria-labelledby": "reliability-title" },
@@ -215,35 +218,32 @@ export function liveView(page) {
   function paintTables() {
     if (!tables.closest("details").open) return;
     const { refreshes, drifts, series } = last;
-    const gain = (value) => (Number.isFinite(value) ? value.toFixed(3) : "–");
     tables.replaceChildren(
       table(
         "Refreshes",
-        ["Time", "Model", "Learned", "Items", "Seconds", "Gain, bits"],
+        ["Time", "Model", "Learned", "Items", "Seconds"],
         refreshes.map((each) => [
-          clock(each.time),
+          `${day(each.time)} ${clock(each.time)}`,
           each.model,
           count(each.learned),
           count(each.items),
           each.seconds.toFixed(2),
-          gain(each.gain),
         ]),
       ),
       table(
         "Drifts",
         ["Time", "Labelled items", "Precision"],
-        drifts.map((each) => [clock(each.time), count(each.labelled), share(each.precision)]),
+        drifts.map((each) => [`${day(each.time)} ${clock(each.time)}`, count(each.labelled), share(each.precision)]),
       ),
       table(
         "Quality",
-        ["Time", "Items", "Model", "Precision", "Balance", "Gain, bits"],
+        ["Time", "Items", "Model", "Precision", "Balance"],
         series.map((each) => [
-          clock(each.time),
+          `${day(each.time)} ${clock(each.time)}`,
           count(each.items),
           each.model,
           share(each.precision),
           share(each.balance),
-          gain(each.gain),
         ]),
       ),
     );
@@ -252,14 +252,16 @@ export function liveView(page) {
 
   return {
     element,
-    show(_, moved) {
+    show(parameters, moved) {
+      across.select.value = parameters.across === "labelled" ? "labelled" : "time";
+      paintHistory();
       if (!moved) return;
       if (page.status) paint(page.status);
       polling = poll(ask, EVERY, page.tellTrouble);
       refresh.onstart = () => polling?.now();
     },
     hide() {
-      polling.stop();
+      polling?.stop();
     },
     told: paint,
   };

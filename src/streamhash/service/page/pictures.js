@@ -1,4 +1,4 @@
-// Pictures of items whose metadata say that their vector is one: {"image": {"width", "height"}}.
+// Pictures of items whose metadata say that their vector is one: {"width", "height"}.
 //
 // They are drawn on canvases: an <img> would send no token. Small ones are drawn from the vectors,
 // a request for many; large ones come as files.
@@ -11,9 +11,14 @@ const KEPT = 1000; // vectors and files remembered
 const known = new Map(); // id -> promise of what to draw, null where there is nothing
 const wanted = new Map(); // id -> what to call with its vector
 
-/** Draw an item's picture on a new canvas; null where it has none. */
-export async function pictureOf(item) {
-  const { width, height } = item.metadata?.image ?? {};
+/** Forget what was drawn: another collection has other items of the same ids. */
+export function forgetPictures() {
+  known.clear();
+  wanted.clear();
+}
+
+/** Draw an item's vector as a picture of this size on a new canvas; null where it cannot be. */
+export async function pictureOf(item, { width, height }) {
   if (!width || !height) return null;
   if (item.vector) return fromVector(item.vector, width, height);
   if (!known.has(item.id)) {

@@ -2,7 +2,7 @@
 
 import { api } from "./api.js";
 import { el, notice, say } from "./elements.js";
-import { count, counted, duration } from "./format.js";
+import { count, counted, duration, percent, share } from "./format.js";
 
 const SETTLED = 15_000; // milliseconds after a press of the button: reports may be so old
 const NOTHING = "Nothing new was learned since; the model stays.";
@@ -63,13 +63,12 @@ export function refreshPanel(page) {
 
   function tell(status) {
     const { refresh, serving, learner } = status;
-    gain.textContent =
-      refresh.gain === null ? "not known yet" : `${refresh.gain.toFixed(3)} bits of information`;
+    gain.textContent = gainWords(refresh);
     const seconds =
       refresh.cost_seconds < 0.1 ? "less than 0.1 s" : `about ${duration(refresh.cost_seconds)}`;
     cost.textContent = `${seconds} for ${counted(refresh.cost_items, "item")}`;
     policy.textContent = policyWords(refresh.policy);
-    button.disabled = !status.writable || refresh.running || pressed !== null;
+    button.disabled = !page.writable || refresh.running || pressed !== null;
     bar.hidden = !refresh.running;
     if (refresh.progress?.total)
       Object.assign(bar, { max: refresh.progress.total, value: refresh.progress.done });
@@ -81,6 +80,7 @@ export function refreshPanel(page) {
         state,
         "The service has opened this collection to read only; refresh where it is written.",
       );
+    else if (!page.mayWrite) say(state, "The token you gave may read; a refresh needs one that may write.");
     else if (refresh.running) say(state, "A refresh is running. Searches go on meanwhile.");
     else if (pressed !== null) {
       // A report may be a little older than the press: that nothing changed is believed later.
@@ -93,6 +93,15 @@ export function refreshPanel(page) {
   }
 
   return panel;
+}
+
+/** What a refresh would bring: in precision where that is known, else beside what it costs. */
+function gainWords({ gain_precision: precision, gain, worth }) {
+  if (Number.isFinite(precision))
+    return `${precision > 0 ? "+" : ""}${share(precision)} of precision`;
+  if (gain === null || gain === undefined) return "not known yet";
+  if (!Number.isFinite(worth)) return gain > 0 ? "answers get better" : "nothing to speak of";
+  return worth >= 1 ? "worth more than it costs" : `worth ${percent(worth)} of what it costs`;
 }
 
 function policyWords(policy) {

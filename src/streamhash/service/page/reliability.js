@@ -4,7 +4,7 @@ import { el, svg } from "./elements.js";
 import { counted, percent, share } from "./format.js";
 
 const SIZE = 200; // of the square, in units of the drawing
-const LEFT = 38;
+const LEFT = 46;
 const TOP = 8;
 const KINDS = [
   ["neighbours", "Neighbours", "neighbour", "has the query's label"],

@@ -8,12 +8,15 @@ import { filterLine, filterProblem } from "./filter.js";
 import {
   agree,
   agreementOf,
+  cell,
   chips,
   facts,
+  hasPicture,
   itemGrid,
-  labelOf,
+  nameOf,
   thumbnail,
   titleOf,
+  toldOf,
 } from "./items.js";
 import { SCORINGS } from "./scoring.js";
 import { judgements, thumbs } from "./thumbs.js";
@@ -147,28 +150,19 @@ export function searchView(page) {
   }
 
   function itemButton(item) {
-    const title = titleOf(item);
-    const told = [plain(item.id), title, labelOf(item)].filter(Boolean).join(", ");
-    return el(
-      "a",
-      {
-        class: "cell",
-        href: addressOf(item.id),
-        "data-id": JSON.stringify(item.id),
-        "aria-current": query?.id === item.id ? "true" : null,
-        "aria-label": `Search with item ${told}`,
-      },
-      title === null ? thumbnail(item) : el("span", { class: "cell-title" }, title),
-      el("span", { class: "cell-word" }, labelOf(item)),
-    );
+    return cell(item, {
+      href: addressOf(item.id),
+      "aria-current": query?.id === item.id ? "true" : null,
+      "aria-label": `Search with item ${toldOf(item)}`,
+    });
   }
 
   async function byId(event) {
     event.preventDefault();
     const text = idInput.value.trim();
     if (!text) return;
-    // The ids of a collection are all whole numbers or all strings; its items tell which.
-    const numbers = typeof grid.items[0]?.id === "number";
+    // The ids of a collection are all whole numbers or all strings.
+    const numbers = page.status?.ids === "whole numbers";
     if (numbers && !/^\d+$/.test(text)) {
       fail("There is no such item.", "The ids of this collection are whole numbers.");
     } else page.go("search", { id: numbers ? Number(text) : text, ...state() });
@@ -258,7 +252,7 @@ export function searchView(page) {
   /** The neighbours with their codes: the stored ones, so only where the model that serves found them. */
   async function withCodes(answer, signal) {
     const neighbours = answer.results[0];
-    if (neighbours.length === 0 || answer.sample !== null) return neighbours;
+    if (neighbours.length === 0 || answer.sample !== null || answer.model === 0) return neighbours;
     const { items } = await api.itemsById(
       neighbours.map(({ id }) => id),
       { signal },
@@ -287,28 +281,38 @@ export function searchView(page) {
       el(
         "div",
         { class: "query" },
-        item && title === null ? thumbnail(item) : null,
+        item && hasPicture(item) ? thumbnail(item) : null,
         el(
           "div",
           { class: "query-text" },
           el("h2", {}, item ? (title ?? `Item ${plain(item.id)}`) : asked.name),
+          asked.isExample
+            ? el("p", { class: "quiet" }, "An example: the newest item. Choose any other.")
+            : null,
           el(
             "p",
             { class: "chips" },
             item ? chips(item) : `Row ${asked.row + 1} of ${asked.rows.length}`,
+            title === null || !item ? null : el("span", { class: "quiet" }, `item ${plain(item.id)}`),
             agreement ? ` ${agreement}` : null,
           ),
           item ? facts(item) : null,
           asked.rows?.length > 1 ? rowButtons(asked) : null,
         ),
-        el(
-          "div",
-          { class: "query-code" },
-          strip(bits),
-          el("code", { class: "hex" }, answer.codes[0]),
-        ),
+        answer.model === 0
+          ? null
+          : el(
+              "div",
+              { class: "query-code" },
+              strip(bits),
+              el("code", { class: "hex" }, answer.codes[0]),
+            ),
       ),
-      el("h2", { class: "results-title" }, `Nearest by model ${answer.model}`),
+      el(
+        "h2",
+        { class: "results-title" },
+        answer.model === 0 ? "Nearest by their vectors" : `Nearest by model ${answer.model}`,
+      ),
       neighbours.length
         ? el("p", { class: "quiet" }, explanation(asked, answer, neighbours))
         : nothingFound(asked),
@@ -359,6 +363,8 @@ export function searchView(page) {
   }
 
   function explanation({ how, where, least }, answer, neighbours) {
+    if (answer.model === 0)
+      return `No model has been learned yet, so vectors are compared as they are. ${where ? `Only items where ${where}.` : ""}`;
     if (answer.sample !== null)
       return `Tried on a sample of ${counted(answer.sample, "item")}, by codes and without a filter. Codes are stored of the model that serves, so those of the neighbours are not shown.`;
     return [
@@ -376,40 +382,42 @@ export function searchView(page) {
 
   /** Thumbs, where judgements can be stored and are learned from. */
   function judging(asked, each) {
-    const { writable, learner } = page.status ?? {};
-    if (!writable || !learner?.learns_pairs) return null;
+    const { learner } = page.status ?? {};
+    if (!page.writable || !learner?.learns_pairs) return null;
     const query = asked.id !== undefined ? { id: asked.id } : { vector: asked.rows[asked.row] };
     return thumbs(query, each, kept);
   }
 
   function neighbour(each, label, bits, asked) {
     const differs = agree(label, each.label) === false;
+    const picture = hasPicture(each);
     const title = titleOf(each);
-    const told = [plain(each.id), title].filter(Boolean).join(", ");
     const link = (content) =>
       el(
         "a",
         {
           class: "neighbour-link",
           href: addressOf(each.id),
-          "aria-label": `Search with item ${told}`,
+          "aria-label": `Search with item ${[plain(each.id), title].filter(Boolean).join(", ")}`,
         },
         content,
       );
     return el(
       "li",
-      { class: [differs ? "other" : "", title === null ? "" : "titled"].join(" ").trim() || null },
-      title === null ? link(thumbnail(each)) : null,
+      { class: [differs ? "other" : "", picture ? "" : "titled"].join(" ").trim() || null },
+      picture ? link(thumbnail(each)) : null,
       el(
         "div",
         { class: "neighbour-text" },
-        title === null ? null : link(title),
+        picture ? (title === null ? null : el("p", { class: "neighbour-title" }, title)) : link(nameOf(each)),
         el(
           "p",
           { class: "chips" },
           chips(each, label),
           differs ? el("span", { class: "unlike" }, "other label") : null,
-          el("span", { class: "quiet" }, ` item ${plain(each.id)}`),
+          picture || title !== null
+            ? el("span", { class: "quiet" }, ` item ${plain(each.id)}`)
+            : null,
         ),
         facts(each),
         judging(asked, each),
@@ -456,15 +464,22 @@ export function searchView(page) {
   }
 
   function introduce(status) {
-    if (status === null || status.serving.model === 0) results.replaceChildren(emptiness(status));
-    else if (query === null) {
-      results.replaceChildren(
-        notice(
-          "empty",
-          "Nothing chosen yet.",
-          "Choose one of the items, or drop a file of vectors anywhere on this view.",
-        ),
-      );
+    if (status === null || status.items === 0) results.replaceChildren(emptiness(status));
+    else if (query === null) example();
+  }
+
+  /** Begin with the newest item: what a search tells is best seen. */
+  async function example() {
+    results.replaceChildren(waiting("Choosing an example"));
+    try {
+      const { items } = await api.newest(0, 1);
+      if (query !== null || items.length === 0) return;
+      query = { id: items[0].id, isExample: true };
+      if (element.isConnected) history.replaceState(null, "", addressOf(query.id));
+      markGrid();
+      run();
+    } catch (error) {
+      fail("The example did not come.", error.message, () => introduce(page.status));
     }
   }
 
@@ -476,7 +491,7 @@ export function searchView(page) {
       if (!isBack) set(parameters);
       else if (query?.id !== undefined || Object.keys(state()).length)
         history.replaceState(null, "", addressOf(query?.id));
-      if (isOther) query = { id: parameters.id };
+      if (isOther) query = { id: parameters.id }; // else a click on the example would be nothing new
       markGrid();
       if (query === null) introduce(page.status);
       else if (isOther || moved || JSON.stringify(state()) !== answered) run(); // by what is there now
@@ -492,8 +507,8 @@ export function searchView(page) {
         if (status.items !== known.items) grid.load();
       }
       const isNew = status.serving.model !== known.model;
-      if (query === null && (isNew || (status.serving.model === 0 && status.items !== known.items)))
-        introduce(status);
+      if (query === null && (isNew || status.items !== known.items)) introduce(status);
+      else if (isNew && query?.isExample && known.items >= 0) run(); // by the model that has come
       if (isNew && status.serving.model) loadModels().catch(() => {}); // asked again with the next model
       filter.learn(status.fields ?? {});
       known = { items: status.items, model: status.serving.model };
