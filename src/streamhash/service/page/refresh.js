@@ -16,6 +16,7 @@ export function refreshPanel(page) {
   const gain = el("dd", {});
   const cost = el("dd", {});
   const policy = el("dd", {});
+  const why = el("p", { class: "quiet" });
   const element = el(
     "section",
     { class: "card refresh", "aria-labelledby": "refresh-title" },
@@ -27,6 +28,7 @@ export function refreshPanel(page) {
       el("div", {}, el("dt", {}, "Estimated cost"), cost),
       el("div", {}, el("dt", {}, "By itself"), policy),
     ),
+    why,
     button,
     bar,
     state,
@@ -68,6 +70,8 @@ export function refreshPanel(page) {
       refresh.cost_seconds < 0.1 ? "less than 0.1 s" : `about ${duration(refresh.cost_seconds)}`;
     cost.textContent = `${seconds} for ${counted(refresh.cost_items, "item")}`;
     policy.textContent = policyWords(refresh.policy);
+    const waits = refresh.reason && !refresh.running && refresh.policy !== "manual";
+    say(why, waits ? `It waits: ${refresh.reason}.` : "");
     button.disabled = !page.writable || refresh.running || pressed !== null;
     bar.hidden = !refresh.running;
     if (refresh.progress?.total)
@@ -96,9 +100,9 @@ export function refreshPanel(page) {
 }
 
 /** What a refresh would bring: in precision where that is known, else beside what it costs. */
-function gainWords({ gain_precision: precision, gain, worth }) {
+function gainWords({ precision_gain: precision, precision_error: error, gain, worth }) {
   if (Number.isFinite(precision))
-    return `${precision > 0 ? "+" : ""}${share(precision)} of precision`;
+    return `${precision > 0 ? "+" : ""}${share(precision)} of precision${Number.isFinite(error) ? ` (± ${share(error)})` : ""}`;
   if (gain === null || gain === undefined) return "not known yet";
   if (!Number.isFinite(worth)) return gain > 0 ? "answers get better" : "nothing to speak of";
   return worth >= 1 ? "worth more than it costs" : `worth ${percent(worth)} of what it costs`;
@@ -106,6 +110,7 @@ function gainWords({ gain_precision: precision, gain, worth }) {
 
 function policyWords(policy) {
   if (policy === "manual") return "never; only by this button";
+  if (policy.startsWith("auto")) return "when precision gains enough for the time it takes";
   if (policy.startsWith("gain")) return `when queries have missed ${policy.split("=")[1]} bits for every item`;
   return `every ${count(Number(policy))} learned items`;
 }
