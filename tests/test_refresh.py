@@ -291,3 +291,10 @@ def test_the_gain_of_codes_is_that_of_a_plain_loop():
     assert gain.precisions == pytest.approx(wanted)
     assert gain.bits == information_gain(new, old, X[:100], same, X[100:])
     assert gain.precisions.mean() > 0.05
+
+
+def test_a_sample_that_was_replaced_as_a_whole_gains_nothing():
+    X, _ = stream(100)
+    old, new = (LSH(16, random_state=seed).fit(X) for seed in (0, 1))
+    gain = code_gain(new, old, X[:0], np.zeros((5, 0), bool), X[:5])
+    assert gain.precisions.tolist() == [0.0] * 5

@@ -165,7 +165,12 @@ def code_gain(
 
 
 def _precisions(items: Codes, queries: Codes, same: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the share of neighbours among the nearest items of each query; of ties, the first."""
+    """Return the share of neighbours among the nearest items of each query; of ties, the first.
+
+    Of no items, as when all of the sample were replaced, it is 0.
+    """
+    if not len(items):
+        return np.zeros(len(queries))
     k, n = min(NEIGHBOURS, len(items)), len(items)
     found = np.empty(len(queries))
     for i, query in enumerate(queries):

@@ -83,8 +83,8 @@ def test_create_says_what_was_made(tmp_path):
     )
     refused(
         run("live", "create", tmp_path / "other", "--refresh", "often"),
-        'Collection.create: --refresh often must be "gain", "gain=BITS", "manual", or a '
-        "number of items from 1 up.",
+        'Collection.create: --refresh often must be "auto", "auto=SHARE", "gain", "gain=BITS", '
+        '"manual", or a number of items from 1 up.',
     )
     assert not (tmp_path / "other").exists()
 
