@@ -112,6 +112,56 @@ NAN = np.full((1, 64), np.nan, np.float32)
 SEARCH, ADD = ("POST", "/api/search"), ("POST", "/api/items")
 # What is sent; the status and the code of the answer. docs/service.md has the same list in words.
 HOSTILE = {
+    "an item put with the read token": (
+        ("PUT", "/api/items/get", {"vector": ROW}),
+        {"token": READ},
+        403,
+        "forbidden",
+    ),
+    "a collection made with the read token": (
+        ("POST", "/api/collections", {"name": "new"}),
+        {"token": READ},
+        403,
+        "forbidden",
+    ),
+    "a collection dropped with the read token": (
+        ("DELETE", "/api/collections/digits"),
+        {"token": READ},
+        403,
+        "forbidden",
+    ),
+    "a collection that is not there": (("GET", "/api/collections/x/status"), {}, 404, "not_found"),
+    "a collection of another folder": (
+        ("GET", "/api/collections/..%2Fdigits/status"),
+        {},
+        404,
+        "not_found",
+    ),
+    "a collection called by a path": (
+        ("POST", "/api/collections", {"name": "../new"}),
+        {},
+        422,
+        "invalid",
+    ),
+    "an order by no field": (("GET", "/api/items?sort=nothing"), {}, 400, "bad_input"),
+    "a file that is none": (
+        ("POST", "/api/files?format=parquet", b"no parquet"),
+        {"Content_Type": "application/octet-stream"},
+        400,
+        "bad_input",
+    ),
+    "a file of another site": (
+        ("POST", "/api/files?format=jsonl", b"{}"),
+        {"Content_Type": "text/plain"},
+        415,
+        "unsupported_type",
+    ),
+    "an item changed to what is none": (
+        ("PATCH", "/api/items/3", {"vector": "text"}),
+        {},
+        422,
+        "invalid",
+    ),
     "no token": ((), {"token": None}, 401, "unauthorized"),
     "a wrong token": ((), {"token": "x" * 24}, 401, "unauthorized"),
     "the beginning of a token": ((), {"token": WRITE[:-1]}, 401, "unauthorized"),

@@ -581,6 +581,12 @@ def test_a_stretch_of_the_timeline_is_looked_at_closely(tab, service):
     tab.mouse.up()
     whole = tab.get_by_role("button", name="Show all of it")
     expect(whole).to_be_visible()
+    marks = tab.locator(".refresh-mark").count()
+    assert marks < len(history["refreshes"])
+    tab.reload()  # the address holds it
+    expect(tab.locator(".stage svg")).to_be_visible()
+    expect(whole).to_be_visible()
+    expect(tab.locator(".refresh-mark")).to_have_count(marks)
     whole.click()
     expect(tab.locator(".refresh-mark")).to_have_count(len(history["refreshes"]))
 

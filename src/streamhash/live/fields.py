@@ -463,6 +463,8 @@ class Fields:
         with self.lock:
             self._align(self._view.now.listing)
             listing = self._load(self._view.now, {field: None}).listing
+            if listing.size and not self._columns[field].kinds:
+                raise self._unknown(field)
             keys = keys[listing.holds(keys)]
             places = listing.places(keys)
             return keys[self._columns[field].order(places, descending=descending)]

@@ -49,13 +49,14 @@ const PANELS = [
   },
 ];
 
-/** A timeline that can be drawn again and again; `across` is "time" or "labelled". */
-export function timeline() {
+/** A timeline that can be drawn again and again; `across` is "time" or "labelled". `zoomed` is called
+ * with the stretch that one wants to look at closely, null for all of it. */
+export function timeline(zoomed) {
   const readout = el("p", { class: "readout" });
   const stage = el("div", { class: "stage" });
   const whole = el(
     "button",
-    { type: "button", class: "small", hidden: true, onclick: () => zoom(null) },
+    { type: "button", class: "small", hidden: true, onclick: () => zoomed(null) },
     "Show all of it",
   );
   const element = el(
@@ -78,7 +79,6 @@ export function timeline() {
   let drawn = null; // where a stretch begins that is being drawn over
 
   function draw(history, across) {
-    if (shown?.across !== across) range = null;
     shown = { ...history, across };
     paint();
   }
@@ -286,7 +286,7 @@ export function timeline() {
     const step = { ArrowLeft: (at ?? end) - 1, ArrowRight: (at ?? end) + 1, Home: 0, End: end }[
       event.key
     ];
-    if (event.key === "-") zoom(null);
+    if (event.key === "-") zoomed(null);
     if (event.key === "+" && shown?.points?.length) closer();
     if (step === undefined) return;
     event.preventDefault();
@@ -297,7 +297,7 @@ export function timeline() {
   function closer() {
     const place = axisOf.to(shown.points[at ?? shown.points.length - 1][shown.across]);
     const half = (axisOf.right - LEFT) / 8;
-    zoom([axisOf.from(Math.max(LEFT, place - half)), axisOf.from(Math.min(axisOf.right, place + half))]);
+    zoomed([axisOf.from(Math.max(LEFT, place - half)), axisOf.from(Math.min(axisOf.right, place + half))]);
   }
 
   const pointed = (event) => event.clientX - stage.getBoundingClientRect().left;
@@ -325,7 +325,7 @@ export function timeline() {
     const [from, to] = [drawn, pointed(event)].sort((a, b) => a - b);
     drawn = null;
     if (to - from < LEAST_ZOOM) return;
-    zoom([axisOf.from(from), axisOf.from(to)]);
+    zoomed([axisOf.from(from), axisOf.from(to)]);
   });
   stage.addEventListener("pointerleave", () => drawn === null && read(null));
 

@@ -16,14 +16,14 @@ const LISTED = 12; // rows of each table
 
 export function liveView(page) {
   const tiles = {};
-  const chart = timeline();
+  const chart = timeline((stretch) => go({ stretch }));
   const across = choice(
     "Across",
     [
       ["time", "time"],
       ["labelled", "labelled items"],
     ],
-    (value) => page.go("live", value === "time" ? {} : { across: value }),
+    (value) => go({ across: value, stretch: null }),
   );
   const empty = el("div", {}, waiting("Asking the service"));
   const balance = el("div", { class: "panel" });
@@ -103,6 +103,18 @@ export function liveView(page) {
   let polling = null;
   let last = null; // the last history
   let drawn = ""; // what the plots show
+  let looking = { across: "time", stretch: null }; // at what of the timeline
+
+  /** Change what the timeline shows, and have the address say it. */
+  function go(changes) {
+    looking = { ...looking, ...changes };
+    const { across: axis, stretch } = looking;
+    const rounded = stretch?.map((value) => Math.round(value * 10) / 10);
+    page.go("live", {
+      ...(axis === "labelled" && { across: axis }),
+      ...(rounded && { stretch: rounded }),
+    });
+  }
 
   function tile(name, title) {
     tiles[name] = { big: el("span", { class: "big" }), small: el("span", { class: "quiet" }) };
@@ -253,7 +265,11 @@ export function liveView(page) {
   return {
     element,
     show(parameters, moved) {
-      across.select.value = parameters.across === "labelled" ? "labelled" : "time";
+      const { across: axis, stretch } = parameters;
+      const isStretch = Array.isArray(stretch) && stretch.length === 2 && stretch.every(Number.isFinite);
+      looking = { across: axis === "labelled" ? axis : "time", stretch: isStretch ? stretch : null };
+      across.select.value = looking.across;
+      chart.zoom(looking.stretch);
       paintHistory();
       if (!moved) return;
       if (page.status) paint(page.status);
