@@ -72,7 +72,7 @@ FAULTS = [
     Fault(
         "process killed (SIGKILL) while it adds, labels, deletes, refreshes or reverts",
         lambda: rows_of("durable", "kills"),
-        f"{OPEN}; the learner is byte for byte one that learned what is there",
+        f"{OPEN}; all numbers of the learner are those of one that learned what is there",
         "python benchmarks/faults.py --kills 1000",
     ),
     Fault(
