@@ -45,7 +45,7 @@ def test_several_labels_are_as_those_of_a_collection(start_service, tmp_path):
     with Client(start_service("serve", tmp_path / "items").url) as items:
         rows = np.eye(4, 3)
         items.add([0, 1], rows[:2], np.array([[0, 1, 1], [0, 0, 1]]))
-        items.add([2, 3], rows[2:], [["oil", "gold"], {"ship"}])
+        items.add([np.int64(2), 3], rows[2:], [["oil", np.str_("gold")], {"ship"}])
         table = pyarrow.table({"title": ["a", "b"], "price": [1.5, None]})
         lists = pyarrow.array(rows[:2].tolist())
         items.add([8, 9], lists, metadata=table)

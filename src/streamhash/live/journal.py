@@ -181,6 +181,7 @@ class Journal:
         self._tidied: int | None = None  # how often there was something to tidy up
         self._last_model = (0, 0)  # a version of models, and the greatest number in it
         self._addresses, self._vector_files = Addresses(), VectorFiles()
+        self._id_kind: str | None = None
         self._tail = Tail()  # what the log in force holds
         self._log_name: str | None = None  # the log in force
         self._log_read = self._log_size = 0  # how far it is read, and how large it was then
@@ -429,7 +430,7 @@ class Journal:
         raise AssertionError("the last try returns or raises")
 
     def _load(self) -> Learner:
-        versions, self._feedback = self._versions, self.version("feedback")
+        versions, self._feedback, self._id_kind = self._versions, self.version("feedback"), None
         row, self._learner_row_version = self._read_learner()
         self._use(json.loads(row["settings"]))
         self._learner_behind = self._learner_row_version != self.version("learner")
@@ -735,10 +736,10 @@ class Journal:
     @property
     def id_kind(self) -> str | None:
         """What ids are, "whole numbers" or "strings"; None before the first item."""
-        if not self.has_items:
-            return None
-        is_text = str(self.dataset("items").schema.field("id").type) == "string"
-        return "strings" if is_text else "whole numbers"
+        if self._id_kind is None and self.has_items:  # asked for at every add: looked up once
+            is_text = str(self.dataset("items").schema.field("id").type) == "string"
+            self._id_kind = "strings" if is_text else "whole numbers"
+        return self._id_kind
 
     @property
     def n_features(self) -> int | None:

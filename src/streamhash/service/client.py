@@ -331,7 +331,9 @@ def _dicts(metadata: Any) -> list[Any]:
 
 def _plain(values: Any) -> list[Any]:
     values = as_numpy(values)
-    return list(values.tolist() if hasattr(values, "tolist") else values)
+    if hasattr(values, "tolist"):
+        return list(values.tolist())
+    return [each.item() if isinstance(each, np.generic) else each for each in values]
 
 
 def _several(ids: Any) -> list[Any]:
