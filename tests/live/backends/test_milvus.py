@@ -411,6 +411,14 @@ def test_a_dropped_collection_leaves_its_server_or_all_is_as_it_was(tmp_path, se
         finally:
             server.send(signal.SIGCONT)
         assert len(items) == 900
+
+        def is_back():
+            try:
+                return bool(items.search(stream(1, seed=1)[0], 1))
+            except UnreachableError:
+                return False
+
+        wait_until(is_back)
         assert_exact(items)
         items.drop()
     assert not (tmp_path / "c").exists()

@@ -210,10 +210,11 @@ class Server:
         self.call("drop_collection", self._name(number))
 
     def drop_all(self) -> None:
-        """Drop the tables of all models, and the plain name."""
-        with suppress(UnreachableError):  # there is none before the first model serves
+        """Drop the tables of all models, and the plain name; nothing, if it is away."""
+        numbers = self.numbers()
+        with suppress(UnreachableError):  # there is no such name before the first model serves
             self.call("drop_alias", self.address.name)
-        for number in self.numbers():
+        for number in numbers:
             self.drop(number)
 
 
