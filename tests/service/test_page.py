@@ -725,6 +725,7 @@ def test_a_collection_is_made_filled_by_a_file_and_dropped(tab, shops):
     file = {"name": "some.jsonl", "mimeType": "", "buffer": content}
     tab.locator(".add-panel input[type=file]").set_input_files(file)
     expect(tab.get_by_text("5 items of some.jsonl added.")).to_be_visible()
+    expect(tab.locator(".notice.done")).to_contain_text("features: vector")
     expect(tab.locator(".items-table tbody tr")).to_have_count(5)
     # By the form.
     tab.get_by_role("button", name="Add items").click()

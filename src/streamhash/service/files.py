@@ -2,10 +2,11 @@
 
 import csv
 import json
+import logging
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Annotated, Any, Literal
+from typing import IO, Annotated, Any, Literal, Self
 
 from fastapi import FastAPI, Query
 from starlette.exceptions import HTTPException
@@ -67,8 +68,9 @@ def add_files(app: FastAPI, prefix: str) -> None:
                     file.write(part)
 
             def add() -> models.FileAdded:
-                loaded = add_from(here.collection, path, columns=columns, existing=existing)
-                return models.FileAdded(read=loaded.read, added=loaded.stored)
+                with _Columns(str(path)) as taken:
+                    loaded = add_from(here.collection, path, columns=columns, existing=existing)
+                return models.FileAdded(read=loaded.read, added=loaded.stored, columns=taken.text)
 
             try:
                 added = await here.writes.run(add)
@@ -100,6 +102,30 @@ def add_files(app: FastAPI, prefix: str) -> None:
         name = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in here.name)
         headers = {"Content-Disposition": f'attachment; filename="{name}.{format}"'}
         return _File(path, folder, here.reads.run, media_type=TYPES[format], headers=headers)
+
+
+class _Columns(logging.Handler):
+    """Hears which columns of a file are what, as the reader says it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(logging.INFO)
+        self._prefix = f"{name}: "
+        self.text: str | None = None
+        self._logger = logging.getLogger("streamhash.files")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = record.getMessage()
+        if message.startswith(self._prefix):  # other files may be read at the same time
+            self.text = message.removeprefix(self._prefix)
+
+    def __enter__(self) -> Self:
+        if not self._logger.isEnabledFor(logging.INFO):
+            self._logger.setLevel(logging.INFO)  # what is written down is bounded by its handlers
+        self._logger.addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._logger.removeHandler(self)
 
 
 class _File(Response):

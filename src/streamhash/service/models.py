@@ -392,6 +392,7 @@ class FileAdded(BaseModel):
 
     read: int
     added: int
+    columns: str | None = Field(description="Which are features, id, label and metadata.")
 
 
 class ItemList(BaseModel):

@@ -94,13 +94,13 @@ export function addPanel(page, added) {
       return fail(`${file.name} is larger than 32 MB; add it with streamhash live add, or in parts.`);
     problem.replaceChildren(waiting(`Reading ${file.name}`));
     try {
-      const { read, added: stored } = await api.addFile(file, {
+      const { read, added: stored, columns } = await api.addFile(file, {
         format,
         existing: existing.select.value,
       });
       toggle(false);
       const rest = read > stored ? `; ${counted(read - stored, "item")} were there` : "";
-      added(`${counted(stored, "item")} of ${file.name} added${rest}.`);
+      added(`${counted(stored, "item")} of ${file.name} added${rest}.`, columns ?? "");
     } catch (error) {
       fail(error.message);
     }

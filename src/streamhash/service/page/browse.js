@@ -82,8 +82,8 @@ export function itemsView(page) {
     page.go("items", Object.fromEntries(other));
   }
 
-  function changed(words) {
-    told.replaceChildren(notice("done", words));
+  function changed(words, more = "") {
+    told.replaceChildren(notice("done", words, more));
     page.ask().catch(() => {});
     load();
     loadLabels();
