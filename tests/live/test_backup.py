@@ -69,12 +69,14 @@ def shop(tmp_path):
 @pytest.mark.parametrize("target", ["shop.tar", "backups"])
 def test_what_is_restored_is_what_was_there_and_goes_on_the_same(shop, tmp_path, target):
     wanted = state(shop)
+    (tmp_path / "shop" / "display.json").write_text('{"version": 1, "title": "n"}')
     taken = backup(tmp_path / "shop", tmp_path / target)
     assert taken.items == len(shop)
     assert taken.new_bytes >= taken.bytes > 0
     shop.add([90], X[90:91], [0])  # after the moment
     restored = restore(tmp_path / target, tmp_path / "again")
     assert (restored.items, restored.made) == (taken.items, taken.made)
+    assert (tmp_path / "again" / "display.json").read_text() == '{"version": 1, "title": "n"}'
     assert verify(tmp_path / "again").damages == []
     with Collection.open(tmp_path / "again") as again:
         assert state(again) == wanted

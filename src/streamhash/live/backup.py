@@ -25,7 +25,7 @@ import tarfile
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from os import PathLike, fspath
 from pathlib import Path, PurePosixPath
@@ -44,6 +44,7 @@ RECORD = "backup.json"
 OBJECTS = "objects"
 PIECE = 2**20  # bytes copied at a time
 TRIES = 10  # to get hold of a moment, while another process writes
+BESIDE = ("display.json",)  # small files of a collection's folder that others keep there
 LEASED = ("items", "labels")  # whose files the writer keeps
 
 Progress = Callable[[int, int], None]  # bytes done, and of how many
@@ -240,6 +241,9 @@ def _made_anew(journal: Journal, moment: Moment, copied: Files) -> Iterator[tupl
     if moment.log_name is not None:
         yield f"{log.FOLDER}/{moment.log_name}", moment.log
         yield f"{log.FOLDER}/{log.ACKNOWLEDGED}", log.note(moment.log_name, len(moment.log))
+    for name in BESIDE if journal.folder is not None else ():
+        with suppress(FileNotFoundError):
+            yield name, (Path(journal.address) / name).read_bytes()
     if journal.folder is not None:
         sums = {name: Sum(file.size, file.crc) for name, file in copied.items()}
         yield checksums.NAME, checksums.to_bytes(moment.versions, sums)
