@@ -16,7 +16,7 @@ import fault_files
 import streamhash
 from streamhash import FileError, HammingIndex, InputError, OnlineHasher, storage
 from streamhash.base import Streaming
-from streamhash.checks import ALL_CHECKS
+from streamhash.checks import ALL_CHECKS, CheckError
 from streamhash.hashers import METHODS
 from streamhash.learned import Array, Table
 from streamhash.live.learner import Knowledge, Learner, Monitor
@@ -351,7 +351,7 @@ class Silent(Stated):
 
 
 def test_an_author_finds_out_that_a_statement_is_wrong():
-    with pytest.raises(InputError, match=r"Stated\.W_ is float64 of shape \(24, 32\), not float32"):
+    with pytest.raises(CheckError, match=r"Stated\.W_ is float64 of shape \(24, 32\), not float32"):
         ALL_CHECKS["a_model_fits_its_own_statement"](Stated())
 
 

@@ -56,7 +56,7 @@ def test_items_without_labels_count_for_what_was_missed():
 @pytest.mark.slow
 def test_a_collection_refreshes_after_a_change_and_hardly_without(tmp_path):
     hasher = SDOH(16, batch_size=100, n_features=64, memory=200, random_state=0)
-    with Collection.create(tmp_path / "items", hasher, random_state=0) as items:
+    with Collection.create(tmp_path / "items", hasher, refresh="gain", random_state=0) as items:
         for seed in range(20):
             items.add(None, *piece(100, [0, 1, 2], seed))
         before = items.history().refreshes
