@@ -99,7 +99,7 @@ def in_milvus(sizes: list[int]) -> None:
                     flush=True,
                 )
                 path = Path(folder) / f"items-{n}"
-                address = f"milvus://127.0.0.1:{server.listen_port}/items_{n}?timeout=60"
+                address = f"milvus://127.0.0.1:{server.listen_port}/items_{n}?timeout=600"
                 store(path, n, "any", address)
                 in_process(path, 0)
         finally:

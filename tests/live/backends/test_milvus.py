@@ -272,6 +272,35 @@ def test_exact_search_gives_the_lowest_keys_of_any_number_of_equals(server):
     connection.drop(1)
 
 
+def test_what_a_table_lacks_and_has_too_much_is_found_by_counting(server, monkeypatch):
+    connection = server.connect("difference")
+    table = connection.table(1, 16)
+    table.create()
+    wanted = np.delete(np.arange(1000), [3, 500, 501])
+
+    def found(after=-1):
+        return [keys.tolist() for keys in table.difference(wanted, after)]
+
+    def refuse(*_):
+        raise AssertionError("all keys are read")
+
+    assert found() == [[], wanted.tolist()]  # it is empty
+    table.put(wanted, np.zeros((len(wanted), 2), np.uint8))
+    with monkeypatch.context() as patched:
+        patched.setattr(table, "keys", refuse)
+        assert found() == [[], []]
+        table.put(np.array([500, 1000]), np.zeros((2, 2), np.uint8))
+        assert found() == [[500], []]  # 1000 is above the last wanted
+    table.delete(np.array([10]))  # as many as are wanted, but not the same
+    assert found() == [[500], [10]]
+    wanted = wanted[wanted > 10]
+    assert found(after=10) == [[500], []]
+    monkeypatch.setattr("streamhash.live.backends.milvus.GAPS_NAMED", 0)
+    table.delete(np.array([20]))
+    assert found(after=10) == [[500], [20]]
+    connection.drop(1)
+
+
 def test_an_index_of_cells_finds_the_same_when_all_cells_are_looked_at(tmp_path, server):
     address = server.address("cells", index="BIN_IVF_FLAT", nlist=8, nprobe=8)
     X, y = stream(600, seed=1)

@@ -47,6 +47,9 @@ ROWS_SENT = 8192  # at a time
 KEYS_READ = 2**20  # about, whose codes are read in one scan of the items
 LARGEST_KEY = 2**63 - 1
 QUERIES_SENT = 256  # at a time
+GAPS_NAMED = 32  # at most, in a condition
+ROWS_AT_ONCE = 2**19  # that a query without a limit may return
+NO_KEYS = np.empty(0, np.int64)
 LOADING_SECONDS = 60.0  # that a server may take to load what it holds
 NOT_FOUND = 100  # Milvus's code of a collection that is not there
 FIRST_RETRY = 1.0  # seconds before a server that was away is tried again, at first
@@ -268,9 +271,12 @@ class Table:
         )
         return [row[field] for row in rows]
 
-    def keys(self, after: int = -1, last: int = LARGEST_KEY) -> Keys:
-        """Return the keys above ``after``, up to ``last``, the lowest first."""
-        found = [np.empty(0, np.int64)]
+    def keys(self, after: int = -1, last: int = LARGEST_KEY, *, at_once: bool = False) -> Keys:
+        """Return the keys above ``after``, up to ``last``, the lowest first; page by page."""
+        if at_once:  # much faster, where not too many come
+            within = self._query(f"key > {after} and key <= {last}", "key")
+            return np.unique(np.array(within, np.int64))
+        found = [NO_KEYS]
         while True:
             rows = self._query(f"key > {after} and key <= {last}", "key", limit=ROWS_RETURNED)
             found.append(np.unique(np.array(rows, np.int64)))
@@ -278,9 +284,29 @@ class Table:
                 return np.concatenate(found)
             after = max(rows)
 
-    def count(self) -> int:
-        """Return how many rows it has."""
-        return int(self._query("", "count(*)")[0])
+    def count(self, condition: str = "") -> int:
+        """Return how many rows it has, of all or of those that a condition holds for."""
+        return int(self._query(condition, "count(*)")[0])
+
+    def difference(self, wanted: Keys, after: int) -> tuple[Keys, Keys]:
+        """Return what it holds too much and what it lacks, above ``after`` up to the last wanted.
+
+        What is too much lies in the gaps of the wanted keys. Where these are few, asking for it and
+        counting the rest tells all, and no other key is read.
+        """
+        last, before = int(wanted[-1]), np.append(after, wanted[:-1])
+        n_held = self.count(f"key > {after} and key <= {last}")
+        if n_held == 0:
+            return NO_KEYS, wanted
+        gaps = np.flatnonzero(wanted - before > 1)
+        if len(gaps) <= GAPS_NAMED:
+            ends = zip(before[gaps].tolist(), wanted[gaps].tolist(), strict=True)
+            inside = " or ".join(f"(key > {low} and key < {high})" for low, high in ends)
+            if n_held - (self.count(inside) if inside else 0) == len(wanted):
+                extra = self._query(inside, "key") if n_held > len(wanted) else []
+                return np.array(extra, np.int64), NO_KEYS
+        held = self.keys(after, last, at_once=n_held <= ROWS_AT_ONCE)
+        return _without(held, wanted), _without(wanted, held)
 
     def search(
         self, codes: Codes, k: int, *, among: Keys | None = None, consistent: bool = True
@@ -444,26 +470,30 @@ class MilvusBackend:
 
     def fill(self, keys: LiveKeys, read: Read) -> None:
         """Hold these keys and no others; what it holds is asked only the first time."""
-        if self._held is None:
+        held = self._held
+        if held is None:
             self.table.create()
-        held = self.table.keys if self._held is None else self._held.between
         after, missing, n_missing = -1, list[Keys](), 0
         for piece in keys.pieces():
             last = int(piece[-1])
-            there = held(after, last)
-            self.table.delete(np.setdiff1d(there, piece, assume_unique=True))
-            missing.append(np.setdiff1d(piece, there, assume_unique=True))
-            after, n_missing = last, n_missing + len(missing[-1])
+            if held is None:
+                extra, lacking = self.table.difference(piece, after)
+            else:
+                there = held.between(after, last)
+                extra, lacking = _without(there, piece), _without(piece, there)
+            self.table.delete(extra)
+            missing.append(lacking)
+            after, n_missing = last, n_missing + len(lacking)
             if n_missing >= KEYS_READ:
                 self._put(missing, read)
                 missing, n_missing = [], 0
         self._put(missing, read)
-        self.table.delete(held(after, LARGEST_KEY))
+        self.table.delete((self.table.keys if held is None else held.between)(after, LARGEST_KEY))
         self._held = keys
 
     def _put(self, missing: list[Keys], read: Read) -> None:
         """Send the codes of these keys."""
-        keys = np.concatenate([np.empty(0, np.int64), *missing])
+        keys = np.concatenate([NO_KEYS, *missing])
         for codes, some in read(keys) if len(keys) else ():
             self._refuse_closed()
             self.table.put(some, codes)
@@ -540,8 +570,8 @@ class MilvusBackend:
         self.drop_replaced()
 
     def _send_late(self) -> None:
-        deletes = np.concatenate([np.empty(0, np.int64), *self._late_deletes])
-        adds = np.setdiff1d(np.concatenate([np.empty(0, np.int64), *self._late_adds]), deletes)
+        deletes = np.concatenate([NO_KEYS, *self._late_deletes])
+        adds = np.setdiff1d(np.concatenate([NO_KEYS, *self._late_adds]), deletes)
         self._put([adds], self._read)
         self.table.delete(deletes)
         self._late_adds, self._late_deletes = [], []
@@ -616,6 +646,11 @@ class MilvusBackend:
     def _refuse_closed(self) -> None:
         if self._closed.is_set():
             raise UnreachableError(f"{self.address}: this collection was closed.")
+
+
+def _without(keys: Keys, others: Keys) -> Keys:
+    """Return the keys that are none of the others; each has none twice."""
+    return np.setdiff1d(keys, others, assume_unique=True)
 
 
 def _short(error: BaseException) -> str:
