@@ -6,6 +6,7 @@ import pytest
 from streamhash.lab import bench, plan_cell, run_plan, tune
 from streamhash.lab.datasets import DataSet, load_data, split
 from streamhash.lab.run import prepare_split
+from streamhash.metrics import evaluate_by_class
 
 COUNTS = [1, 2, 4, 20, 54, 60, 150, 700]
 
@@ -32,6 +33,17 @@ def test_bench_and_its_command_work_with_defaults(tail):
     (row,) = bench("lsh", tail, n_bits=8, jobs=1)
     assert (row["queries_per_class"], row["query_share"], row["queries"]) == (100, 0.2, 158)
     assert "--queries-per-class 100 --query-share 0.2" in row["command"]
+
+
+def test_a_row_has_the_mean_over_the_classes_beside_the_mean(tail):
+    plan = plan_cell("hcoh", tail, 16, checkpoints=1)
+    parts, hasher = prepare_split(plan), plan.hasher()
+    parts.learn(hasher, 0, len(parts.stream))
+    by_class = evaluate_by_class(*parts.encode(hasher))
+    metrics = run_plan(plan)["metrics"]
+    wanted = np.mean([each["map"] for each in by_class.values()])
+    assert metrics["map_by_class"] == pytest.approx(wanted)
+    assert abs(metrics["map"] - wanted) > 0.001  # rare classes ask less often
 
 
 @pytest.mark.parametrize("order", ["shuffled", "sorted"])

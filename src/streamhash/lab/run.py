@@ -727,7 +727,8 @@ def run_plan(plan: Plan) -> Row:
     metrics["auc"] = area_under_curve(instances, values)
     before = LSH(plan.n_bits, random_state=plan.seed)
     parts.learn(before, 0, n_stream)
-    codes = {"before": parts.encode(before), "after": coded}
+    found = {"before": Retrieval(*parts.encode(before)), "after": Retrieval(*coded)}
+    metrics["map_by_class"] = _mean_over_classes(found["after"], parts.queries.labels)
     seconds["cell"] = {"wall": time.perf_counter() - began}
     return {
         **plan.identity(),
@@ -737,7 +738,7 @@ def run_plan(plan: Plan) -> Row:
         "metrics": metrics,
         "curve": curve,
         **({} if by_class is None else {"class_curve": by_class.facts()}),
-        "distances": {when: _distances(codes[when], plan.n_bits) for when in codes},
+        "distances": {when: _distances(found[when], plan.n_bits) for when in found},
         "seconds": seconds,
         "conventions": CONVENTIONS,
         "version": streamhash.__version__,
@@ -785,9 +786,17 @@ class ClassCurve:
         }
 
 
-def _distances(coded: tuple[Codes, Any, Codes, Any], n_bits: int) -> dict[str, list[int]]:
+def _mean_over_classes(found: Retrieval, asked: NDArray[Any]) -> float:
+    """Return the mean over the classes of their queries' mAP: a rare one counts as any other."""
+    precision = found.average_precision()
+    members = asked.T > 0 if asked.ndim == 2 else asked == np.unique(asked)[:, None]  # (C, n)
+    of_classes = [precision[own & ~np.isnan(precision)] for own in members]
+    return float(np.mean([own.mean() for own in of_classes if len(own)]))
+
+
+def _distances(found: Retrieval, n_bits: int) -> dict[str, list[int]]:
     """Count query-database pairs at each distance 0..n_bits, similar ones and others."""
-    similar, others = Retrieval(*coded).histograms()
+    similar, others = found.histograms()
     return {"similar": similar[: n_bits + 1].tolist(), "dissimilar": others[: n_bits + 1].tolist()}
 
 
