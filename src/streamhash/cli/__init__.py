@@ -18,7 +18,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for verb in (
-    *(lab.demo, lab.bench, lab.reproduce, lab.tune, lab.report),
+    *(lab.demo, lab.bench, lab.reproduce, lab.tune, lab.report, lab.leaderboard),
     *(models.methods, models.fit, models.encode, models.search, models.evaluate),
 ):
     app.command()(verb)

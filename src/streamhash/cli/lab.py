@@ -1,4 +1,4 @@
-"""The verbs of experiments: demo, bench, reproduce, tune and report."""
+"""The verbs of experiments: demo, bench, reproduce, tune, report and leaderboard."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -14,7 +14,7 @@ from streamhash.cli.serve import Port, say_address
 from streamhash.errors import InputError, MissingPartError
 
 if TYPE_CHECKING:
-    from streamhash.lab import Comparison, Progress, Report
+    from streamhash.lab import Comparison, Leaderboard, Progress, Ranking, Report
 
 DEMO_MARK = ".streamhash-demo"  # a file that marks a folder as the demo's own
 SETTINGS = {
@@ -426,6 +426,97 @@ def report(
         typer.echo(made.markdown() if markdown else made.latex(), nl=False)
     else:
         _write(made, folder, f"streamhash report {folder.name}", account=True)
+
+
+def leaderboard(
+    rows: Annotated[
+        list[Path] | None,
+        Argument(metavar="[ROWS]...", help="Rows to add: files of --add, or folders of bench."),
+    ] = None,
+    add: Annotated[
+        str | None,
+        Option(metavar="PATH", help="Run the fixed part for a method, package.module:Class."),
+    ] = None,
+    data: Annotated[
+        str | None,
+        Option(metavar="NAMES", help="With --add: only these data sets, with commas."),
+    ] = None,
+    metric: Annotated[
+        str, Option(metavar="NAME", help="What methods are ranked by: map or map_by_class.")
+    ] = "map",
+    out: Annotated[Path, Option(metavar="DIR", help="Folder of the page and the tables.")] = Path(
+        "streamhash-leaderboard"
+    ),
+    jobs: options.Jobs = None,
+) -> None:
+    """Rank methods over data sets and streams; add yours.
+
+    Writes a page that ranks what its reader chooses, tables, and the critical-difference diagram.
+    The rows of the methods of streamhash come with the package.
+
+    With --add a method of your own runs the fixed part: seed 0, default settings, on the data sets
+    that are on this machine. Its rows are appended to a file in DIR; stopped, the same command goes
+    on. Send that file to be added.
+    """
+    import time
+
+    from streamhash import lab
+    from streamhash.lab.leaderboard import read_given
+    from streamhash.lab.report.leaderboard import check_folder
+
+    if data is not None and add is None:
+        raise InputError("leaderboard: --data is for --add; choose data sets in the page.")
+    check_folder(out)
+    given, left_out = read_given(rows or [])
+    if left_out:
+        kinds = ", ".join(f"{what} {number:,}" for what, number in left_out.most_common())
+        note(f"Rows of the folders that fit no block, by what does not fit: {kinds}.")
+    if add is None:
+        board = lab.read_leaderboard(given)
+        others = {row["method"] for row in given} - set(lab.read_leaderboard().methods)
+        newcomer = others.pop() if len(others) == 1 else None
+    else:
+        (method,) = options.method_names(add)
+        began = time.monotonic()
+        with _cells(is_long=True) as progress:
+            made = lab.add_method(
+                method,
+                out,
+                rows=given,
+                data=None if data is None else options.split_names(data),
+                jobs=jobs,
+                progress=progress,
+            )
+        board, newcomer = made.board, made.method
+        for name, why in made.skipped.items():
+            note(f"Skipped {name}: {why}.")
+        note(f"The rows are in {made.rows_file}; it took {time.monotonic() - began:.0f} s.")
+    rankings = board.rankings(newcomer, metric)
+    for ranking in rankings if newcomer is not None else rankings[:1]:
+        _print_ranking(board, ranking, newcomer)
+    try:
+        page = lab.write_leaderboard(board, out, newcomer=newcomer)
+    except MissingPartError as error:
+        note(str(error))
+        return
+    typer.echo(f"The leaderboard is in {page}: open it in a browser.")
+
+
+def _print_ranking(board: "Leaderboard", ranking: "Ranking", newcomer: str | None) -> None:
+    """Print a ranking, what the tests say, and where a newcomer stands."""
+    from streamhash.lab.report.leaderboard import placement, ranking_rows, sentences
+
+    results().print(ranking.part.title, style=None)
+    numbers = ("place", "mean rank", "mean mAP", "learn, µs a row", "encode, µs an item")
+    shown = [
+        (place, name, settings, f"{rank:.2f}", value, f"{learn:.3g}", f"{encode:.3g}")
+        for place, name, settings, rank, value, learn, encode in ranking_rows(board, ranking)
+    ]
+    print_table((numbers[0], "method", "settings", *numbers[1:]), shown, numbers=numbers)
+    for sentence in sentences(ranking):
+        typer.echo(sentence)
+    if newcomer in ranking.methods:
+        typer.echo(placement(ranking, newcomer))
 
 
 def _methods(names: str) -> "str | list[str]":

@@ -10,8 +10,15 @@ from .experiment import (
     experiment_names as experiment_names,
     read_experiment as read_experiment,
 )
+from .leaderboard import (
+    Leaderboard as Leaderboard,
+    Ranking as Ranking,
+    add_method as add_method,
+    read_leaderboard as read_leaderboard,
+)
 from .orders import ORDERS as ORDERS
 from .report.figures import have_figures as have_figures
+from .report.leaderboard import write_leaderboard as write_leaderboard
 from .report.tables import rich_table as rich_table
 from .report.write import (
     Report as Report,

@@ -113,14 +113,14 @@ class Report:
 
     def markdown(self) -> str:
         """Write the comparisons with what they say, then all other lines, in Markdown."""
-        return _tidy(_template("report.md").render(report=self))
+        return _tidy(read_template("report.md").render(report=self))
 
     def latex(self) -> str:
         """Write a ``table*`` for each comparison that is a table and for each kind of settings.
 
         And for all other lines, those of one data set together.
         """
-        template = _template("tables.tex")
+        template = read_template("tables.tex")
         return _tidy(template.render(comparisons=self.comparisons, rest=self.rest))
 
     def csv(self) -> str:
@@ -137,7 +137,7 @@ class Report:
     def page(self, pictures: dict[str, list[Any]], command: str) -> str:
         """Write one page that shows it all: self-contained, light and dark, for any browser."""
         lines = [*(line for each in self.comparisons for line in each.lines), *self.rest]
-        page: str = _template("page.html").render(
+        page: str = read_template("page.html").render(
             report=self,
             pictures=pictures,
             command=command,
@@ -187,13 +187,13 @@ def comparison_markdown(
 
     ``settings`` picks the lines with one kind of them, such as "published".
     """
-    macros = _template("tables.md").module
+    macros = read_template("tables.md").module
     return _tidy(macros.comparison_tables(compare(experiment, lines, data), settings)).strip()
 
 
 def markdown_table(lines: Sequence[Line]) -> str:
     """Write the table in Markdown, best values bold, with a title line above each group."""
-    return _tidy(_template("tables.md").module.group_tables(lines))
+    return _tidy(read_template("tables.md").module.group_tables(lines))
 
 
 def _tidy(text: str) -> str:
@@ -315,7 +315,8 @@ def _environment() -> Any:
     return environment
 
 
-def _template(name: str) -> Any:
+def read_template(name: str) -> Any:
+    """Return a template of a report by its name."""
     environment = _environment()
     if name.endswith(".tex"):
         environment = environment.overlay(**LATEX_SYNTAX)
