@@ -6,8 +6,9 @@
 A document holds a table between ``<!-- table: NAME -->`` and ``<!-- end -->``. Names: those of
 ``TABLES``, METHOD-mnist for a method beside the paper, experiment-NAME or experiment-NAME-SETTINGS
 (-first for the first metric alone) for an experiment of the paper, verdict-NAME for whether its
-claims hold, orders-DATA for all methods in all orders of a stream, and benchmark-NAME for what a
-benchmark printed. The options in ``cli.md`` are those that the verbs have.
+claims hold, orders-DATA for all methods in all orders of a stream, leaderboard-NAME for a ranking,
+and benchmark-NAME for what a benchmark printed. The options in ``cli.md`` are those that the verbs
+have. The rows of the leaderboard that the package ships are written anew, too.
 """
 
 import re
@@ -22,6 +23,13 @@ from answer_tables import quality_table
 from calibration_tables import calibration_table, draw_calibration
 from fault_tables import cost_table, fault_table, kill_places, request_table
 from feedback_tables import draw_feedback, feedback_table
+from leaderboard_tables import (
+    SHIPPED,
+    draw_leaderboard,
+    protocol_table,
+    ranking_table,
+    shipped_text,
+)
 from live_tables import alarm_table, draw_drift, drift_table, million_table, price_table
 from option_tables import with_options
 from order_tables import ablation_table, draw_sorted, noise_table, order_table, sorted_figure
@@ -289,6 +297,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "sentence-codes": sentence_table,
     "successor-defaults": defaults_table,
     "labelled": labelled_table,
+    "leaderboard-protocol": protocol_table,
 }
 
 
@@ -300,6 +309,8 @@ def table(name: str) -> str:
         return experiment_table(name.removeprefix("experiment-"))
     if name.startswith("verdict-"):
         return verdict(name.removeprefix("verdict-"))
+    if name.startswith("leaderboard-"):
+        return ranking_table(name.removeprefix("leaderboard-"))
     if name.startswith("orders-"):
         return order_table(name.removeprefix("orders-"))
     if name.startswith("benchmark-"):
@@ -328,6 +339,7 @@ def draw() -> None:
     save_png(draw_drift(), folder / "live-drift.png", dpi=110)
     save_png(draw_calibration(), folder / "calibration.png", dpi=110)
     save_png(draw_feedback(), folder / "feedback.png", dpi=110)
+    save_png(draw_leaderboard(), folder / "leaderboard.png", dpi=110)
     if (along_classes := draw_sorted()) is not None:
         save_png(along_classes, folder / "sorted-stream.png", dpi=110)
     for name in FIGURES:
@@ -347,6 +359,11 @@ def rebuilt(text: str) -> str:
 def main() -> int:
     """Rebuild or check all documents."""
     stale = []
+    shipped = shipped_text()
+    if SHIPPED.read_text(encoding="utf-8") != shipped:
+        stale.append(str(SHIPPED.relative_to(ROOT)))
+        if "--check" not in sys.argv:
+            SHIPPED.write_text(shipped, encoding="utf-8")
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         before = path.read_text(encoding="utf-8")
         after = rebuilt(before)

@@ -128,7 +128,7 @@ def test_who_has_no_rank_is_told_why():
     )
     found = board.ranking("several-labels")
     assert found.methods == ("lsh",)
-    assert found.unranked["hcoh"] == "learns from one label a row, and reuters has several"
+    assert found.unranked["hcoh"] == "for one label a row, and reuters has several"
     assert found.unranked["mihash"] == (
         "not run: reuters, shuffled, 32 bits; reuters, sorted, 32 bits; "
         "reuters, 20 % wrong labels, 32 bits"

@@ -470,7 +470,7 @@ class Leaderboard:
             return "" if all(metric in row["metrics"] for row in rows) else f"rows without {metric}"
         sets = list(dict.fromkeys(block.data for block in without))
         if all(self.rules.sets[data].several_labels for data in sets) and learns_one_label(method):
-            return f"learns from one label a row, and {', '.join(sets)} has several"
+            return f"for one label a row, and {', '.join(sets)} has several"
         if len(without) > 3:
             return f"{len(without)} blocks of {', '.join(sets)} were not run"
         return f"not run: {'; '.join(map(str, without))}"

@@ -84,7 +84,7 @@ function whyUnranked(method, blocks) {
     return without ? `rows without ${board.metrics[state.metric]}` : "";
   }
   const sets = unique(missing.map((block) => board.blocks[block][0]));
-  if (board.methods[method].oneLabel && sets.every((name) => board.sets[name])) return `learns from one label a row, and ${sets.join(", ")} has several`;
+  if (board.methods[method].oneLabel && sets.every((name) => board.sets[name])) return `for one label a row, and ${sets.join(", ")} has several`;
   if (missing.length > 3) return `${missing.length} blocks of ${sets.join(", ")} were not run`;
   return `not run: ${missing.map((block) => blockName(block)).join("; ")}`;
 }
