@@ -184,7 +184,7 @@ def test_importing_is_quick_and_loads_no_heavy_library():
     assert time.perf_counter() - began < 5  # a start of Python on a busy machine
 
 
-@pytest.mark.parametrize(("n_bits", "d"), [(16, 784), (64, 128), (8, 600), (100, 3584)])
+@pytest.mark.parametrize(("n_bits", "d"), [(16, 784), (64, 128), (8, 600), (100, 3584), (1, 500)])
 def test_a_row_of_a_product_is_the_same_in_any_company(n_bits, d):
     random = np.random.default_rng(0)
     rows, W = (random.standard_normal(shape, np.float32) for shape in ((300, d), (d, n_bits)))

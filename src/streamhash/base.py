@@ -22,6 +22,7 @@ import os
 import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
@@ -38,6 +39,7 @@ from streamhash import storage
 from streamhash.codes import Codes, code_bytes, pack
 from streamhash.errors import ExtremeRowsError, FileError, InputError
 from streamhash.frames import with_vectors
+from streamhash.kernels.learning.row_products import blocks_of_blas, product_by_blocks
 from streamhash.labels import as_numpy, check_labels, same_width, with_labels
 from streamhash.learned import (
     MOST,
@@ -78,6 +80,7 @@ ROWS_PER_TILE = 64
 # than some 400 of them in another order.
 SMALL_PRODUCT = 2**20
 SHORT_SUM = 256
+FEW_ROWS = 4  # of which a product is made without BLAS, if the bits are the same
 
 PAIR_LEARNERS = ("OKH", "AdaptHash", "MIHash", "SDOH")  # an error names them
 
@@ -85,8 +88,23 @@ PAIR_LEARNERS = ("OKH", "AdaptHash", "MIHash", "SDOH")  # an error names them
 def row_product(X: Matrix, W: Matrix) -> Matrix:
     """Return X (n, d) W (d, k) such that a row of it is the same, bit for bit, in any company.
 
-    Rows of zeros are added until BLAS goes its general way, in whole tiles.
+    Few rows are summed in the order of BLAS, where that is known (``kernels/learning/``); else
+    rows of zeros are added until BLAS goes its general way, in whole tiles.
     """
+    if 0 < len(X) <= FEW_ROWS and X.shape[1] > SHORT_SUM:
+        blocks = _blocks_of_blas(*W.shape)
+        if blocks is not None:
+            return product_by_blocks(X, W, blocks)
+    return _blas_product(X, W)
+
+
+@lru_cache(1024)
+def _blocks_of_blas(d: int, k: int) -> NDArray[np.int64] | None:
+    with single_threaded_blas():
+        return blocks_of_blas(d, k, _blas_product)
+
+
+def _blas_product(X: Matrix, W: Matrix) -> Matrix:
     n, d = X.shape
     least = SMALL_PRODUCT // (d * W.shape[1]) + 1 if d > SHORT_SUM else 1
     missing = max(least - n, 0)
