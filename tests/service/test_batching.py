@@ -1,6 +1,7 @@
 """Searches in batches: answers as if each came alone, and no more of them than may wait."""
 
 import asyncio
+import json
 import threading
 
 import numpy as np
@@ -10,6 +11,7 @@ from starlette.exceptions import HTTPException
 
 from streamhash.live.search import PLAIN, SearchOptions
 from streamhash.service import batching
+from streamhash.service.answers import write_json
 from streamhash.service.batching import SearchBatcher
 from streamhash.threads import using_threads
 
@@ -161,8 +163,25 @@ def test_a_quick_batch_is_searched_in_the_loop_and_others_in_threads(library, mo
     assert [*map(list, together[0].results())] == [*map(list, alone.results())]
     for i, each in enumerate(together):
         assert np.array_equal(each.answer.ids(), library.answer(ROWS[i : i + 1], 3).ids())
+        told = json.loads(each.text())  # much of it was written for all four together
+        assert told["results"] == [*map(list, each.results())]
+        assert told["codes"] == each.codes()
         has_metadata = [hit["metadata"] is not None for hit in next(each.results())]
         assert has_metadata == [i % 2 == 0] * 3
+
+
+def test_a_short_answer_is_written_as_any_other(library):
+    whole = library.answer(ROWS[:2], 5)
+    known = library.metadata(whole.keys)
+    keys = np.where(np.arange(5) < [[5], [3]], whole.keys, -1)  # the second has three neighbours
+    for each in (whole, whole._replace(keys=keys), whole._replace(keys=keys[:, :0])):
+        for metadata in (known, {}, {int(keys[0, 0]): {"a": 'comma, "quote"', "b": float("nan")}}):
+            found = batching.Found(each.rows(0, 2, 5), metadata, sample=7)
+            told = json.loads(found.text())
+            wanted = json.loads(write_json({"results": found.results()}, 10**6, levels=3))
+            assert told["results"] == wanted["results"]
+            assert (told["sample"], told["model"]) == (7, whole.model)
+    assert batching.Found(library.answer(ROWS[:2], 9), known).text() is None  # too long for it
 
 
 def test_metadata_that_must_be_read_are_not_read_in_the_loop(library, monkeypatch):

@@ -1856,6 +1856,14 @@ def _check_takes_several(hasher: OnlineHasher, place: str) -> None:
 
 def check_vectors(X: Any, width: int | None, kind: str, *, place: str) -> NDArray[Any]:
     """Return vectors as rows of float16 or float32, finite and as wide as the collection's."""
+    if (
+        type(X) is np.ndarray
+        and (X.dtype, X.ndim) == (kind, 2)
+        and X.shape[1] == width
+        and X.flags.c_contiguous
+        and np.isfinite(X).all()
+    ):
+        return X  # as most are
     if not isinstance(X, np.ndarray | list):
         try:
             X = with_vectors(as_numpy(X))

@@ -1,8 +1,7 @@
 """Answers as JSON, written and sent piece by piece: no other request waits for a long one."""
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -24,22 +23,36 @@ class Json(Response):
         """Return the content as bytes; what is written already stays as it is."""
         return memoryview(content) if isinstance(content, bytearray) else _text(content)
 
+    def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
+        """Set the headers; most answers have no others than these two."""
+        if headers is None:
+            length = b"%d" % len(self.body)
+            self.raw_headers = [(b"content-length", length), (b"content-type", b"application/json")]
+        else:
+            super().init_headers(headers)
 
-def write_json(value: Any, most: int, *, levels: int = 2, at_once: bool = False) -> bytearray:
+
+def each_text(values: list[Any]) -> list[bytes]:
+    """Return the JSON of each of some values; of numbers, all of it is written at once.
+
+    >>> each_text([1.5, float("nan")]), each_text(["a, b", None])
+    ([b'1.5', b'null'], [b'"a, b"', b'null'])
+    """
+    if not {*map(type, values)} <= {int, float}:
+        return [_text(value) for value in values]
+    return _texts(values).split(b",") if values else []
+
+
+def write_json(value: Any, most: int, *, levels: int = 2) -> bytearray:
     """Return JSON of at most so many bytes; let other threads work between its parts.
 
-    Lists, generators and dicts are taken apart for so many levels, and vectors are at any. A value
-    that has no more than AT_ONCE parts, and no generators, may be written in one go.
+    Lists, generators and dicts are taken apart for so many levels, and vectors are at any.
 
     >>> write_json({"a": (n for n in [1, 2]), "b": {"c": None}}, 100)
     bytearray(b'{"a":[1,2],"b":{"c":null}}')
     """
     written = bytearray()
-    parts = _parts(value, levels)
-    if at_once:
-        with suppress(PydanticSerializationError, ValueError):
-            parts = iter([to_json(value, inf_nan_mode="null", fallback=_plain_number)])
-    for part in parts:
+    for part in _parts(value, levels):
         written += part
         if len(written) > most:
             raise HTTPException(413, f"the answer has more than {most} bytes; ask for less.")

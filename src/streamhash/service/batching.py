@@ -1,9 +1,9 @@
 """Requests that come at the same time, in batches: a pass over the codes, or a commit, for many.
 
-What comes in one turn of the event loop is a batch. One that takes a moment only, and waits for
-nobody, is searched there and then: to hand it to a thread and back would take longer. All others
-are searched in threads, and what comes meanwhile is the next batch. Codes and neighbours of a query
-do not depend on its company, so answers are the same.
+What comes in turns of the event loop that follow each other is a batch. One that takes a moment
+only, and waits for nobody, is searched there and then: to hand it to a thread and back would take
+longer. All others are searched in threads, and what comes meanwhile is the next batch. Codes and
+neighbours of a query do not depend on its company, so answers are the same.
 Items are added as if one request came after the other, and each is answered when they are stored.
 """
 
@@ -12,7 +12,8 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cached_property, partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,12 +22,15 @@ from starlette.exceptions import HTTPException
 
 from streamhash.live import Addition, Answer, Collection
 from streamhash.live.search import PLAIN, SearchOptions
+from streamhash.service.answers import AT_ONCE, each_text
 from streamhash.threads import get_threads
 
 BATCH_QUERIES = 256  # of a batch, unless one request has more
 QUERIES_AT_ONCE = 100  # whose neighbours are made plain values at once: no thread waits long
 MOMENT = 0.002  # seconds that a batch may hold up the event loop
 BATCH_ADDS = 256  # requests of a batch
+WRITTEN_AT_ONCE = 4_096  # neighbours of a batch, at most, that are written as JSON together
+SHORT_TEXT, TEXTS_KEPT = 1_024, 16_384  # bytes of metadata, and how many, that stay written
 FEW_ROWS = 16  # of a request: eight times as many of such may wait
 
 Run = Callable[..., Awaitable[Any]]  # calls in a thread
@@ -38,7 +42,8 @@ class Found(NamedTuple):
     answer: Answer
     metadata: dict[int, Any]  # by key
     sample: int | None = None  # items that were searched, where not all were
-    columns: dict[str, list[Any]] | None = None  # what ``_columns`` makes of the answer, if known
+    batch: "_Batch | None" = None  # that it was searched in, unless the answer was changed since
+    start: int = 0  # its first query in the batch
 
     def codes(self) -> list[str]:
         """Return the codes of the queries as people read them."""
@@ -47,10 +52,10 @@ class Found(NamedTuple):
     def results(self) -> Iterator[Iterator[dict[str, Any]]]:
         """Go through the neighbours of each query, as plain values."""
         n, k = self.answer.keys.shape
-        known, step = self.metadata.get, n if self.columns else QUERIES_AT_ONCE
+        known, step = self.metadata.get, QUERIES_AT_ONCE
         for start in range(0, n, step):
             some = self.answer if n <= step else self.answer.rows(start, start + step, k)
-            columns = self.columns or _columns(some)
+            columns = _columns(some)
             names = [*columns, "metadata"]
             for *row, keys in zip(*columns.values(), some.keys.tolist(), strict=True):
                 # Labels end where there are no more items, and with them the row.
@@ -59,13 +64,71 @@ class Found(NamedTuple):
                     for values in zip(*row, map(known, keys), strict=False)
                 )
 
+    def text(self) -> bytearray | None:
+        """Return all of it as JSON if it is short: of a batch, much is written already."""
+        n, k = self.answer.keys.shape
+        if n * k > AT_ONCE:
+            return None
+        batch = self.batch or _Batch(self.answer, {})
+        rows, write, known = batch.heads[self.start :][:n], batch.metadata_text, self.metadata
+        sample, codes = each_text([self.sample])[0], b",".join(each_text(self.codes()))
+        text = bytearray(
+            b'{"model":%d,"sample":%b,"codes":[%b],"results":[' % (self.answer.model, sample, codes)
+        )
+        comma = b"["
+        for row, keys in zip(rows, self.answer.keys.tolist(), strict=True):
+            near = [b"%b%b}" % (head, write(key, known)) for head, key in zip(row, keys)]  # noqa: B905
+            text += b"%b%b]" % (comma, b",".join(near))
+            comma = b",["
+        text += b"]}"
+        return text
+
+
+class _Batch:
+    """What a batch of searches found, as JSON: written for all of them when one asks for it."""
+
+    def __init__(self, whole: Answer, texts: dict[int, bytes]) -> None:
+        self._whole, self._texts = whole, texts
+
+    @cached_property
+    def heads(self) -> list[list[bytes]]:
+        """What is told of each neighbour of each query, up to its metadata."""
+        there = self._whole.keys >= 0
+        columns = {name: each[there].tolist() for name, each in _told(self._whole).items()}
+        columns["label"] = self._whole.listing.label_names_of(self._whole.keys[there])
+        form = b'{%b,"metadata":' % b",".join([b'"%b":%%b' % name.encode() for name in columns])
+        heads = iter([form % each for each in zip(*map(each_text, columns.values()), strict=True)])
+        return [[*islice(heads, n)] for n in there.sum(axis=1).tolist()]
+
+    def metadata_text(self, key: int, known: dict[int, Any]) -> bytes:
+        """Return the metadata of an item, which stay for ever; short ones are remembered."""
+        value = known.get(key)
+        if value is None:
+            return b"null"
+        text = self._texts.get(key)
+        if text is None:
+            try:
+                (text,) = each_text([value])
+            except RecursionError:  # version 0.1.0 took what is hundreds of levels deep
+                return b"null"
+            if len(text) <= SHORT_TEXT:
+                if len(self._texts) >= TEXTS_KEPT:
+                    self._texts.clear()
+                self._texts[key] = text
+        return text
+
 
 def _columns(answer: Answer) -> dict[str, list[Any]]:
     """Return what is told of neighbours beside metadata, each as a list for each query."""
-    columns: dict[str, Any] = {"id": answer.ids(), "distance": answer.distances}
-    columns |= {"score": answer.scores, "probability": answer.probabilities}
-    lists = {name: each.tolist() for name, each in columns.items() if each is not None}
+    lists = {name: each.tolist() for name, each in _told(answer).items()}
     return {**lists, "label": answer.labels()}
+
+
+def _told(answer: Answer) -> dict[str, NDArray[Any]]:
+    """Return what is told of neighbours beside labels and metadata, (n, k) each."""
+    columns = {"id": answer.ids(), "distance": answer.distances}
+    more = {"score": answer.scores, "probability": answer.probabilities}
+    return columns | {name: each for name, each in more.items() if each is not None}
 
 
 class _Search(NamedTuple):
@@ -90,7 +153,10 @@ class SearchBatcher:
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="search")
         self._waiting: deque[_Search] = deque()
         self._running = 0
-        self._last = 1, np.inf  # queries of the last plain batch, and seconds that it took
+        # Queries of the last plain batches, and the seconds that each took; one may have been held
+        # up by others on the machine.
+        self._last = deque[tuple[int, float]](maxlen=3)
+        self._texts: dict[int, bytes] = {}  # of metadata, by key
         self.n_batches = self.n_queries = 0
 
     async def search(
@@ -101,11 +167,19 @@ class SearchBatcher:
             self._start()
         if len(self._waiting) >= self._max_waiting:
             raise HTTPException(503, "too many searches at a time; try again.")
-        search = _Search(rows, k, options, metadata, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        search = _Search(rows, k, options, metadata, loop.create_future())
         self._waiting.append(search)
-        await asyncio.sleep(0)  # for those that come in the same turn
-        self._start()
+        if len(self._waiting) == 1:
+            loop.call_soon(self._start_soon, 1)
         return await search.found
+
+    def _start_soon(self, waited: int) -> None:
+        """Start when a turn of the loop has brought nobody else."""
+        if len(self._waiting) > waited:
+            asyncio.get_running_loop().call_soon(self._start_soon, len(self._waiting))
+        else:
+            self._start()
 
     def _start(self) -> None:
         while self._waiting and self._running < self._threads:
@@ -127,9 +201,9 @@ class SearchBatcher:
 
     def _is_quick(self, size: int, options: SearchOptions) -> bool:
         """Whether a batch takes a moment only, by what the last one took."""
-        n, seconds = self._last
-        quick = options == PLAIN and seconds * max(size / n, 1) <= MOMENT
-        return quick and not self._collection.searches_wait
+        if options != PLAIN or self._collection.searches_wait:
+            return False
+        return any(seconds * max(size / n, 1) <= MOMENT for n, seconds in self._last)
 
     def _run_here(self, batch: list[_Search]) -> bool:
         """Answer a batch in the loop; return False if metadata must be read for it."""
@@ -140,19 +214,32 @@ class SearchBatcher:
             _fail(batch, error)
             return True
         if known is not None:
-            _answer(batch, _split(batch, whole, known))
+            _answer(batch, self._split(batch, whole, known))
         return known is not None
 
     def _run(self, batch: list[_Search]) -> list[Found]:
         whole = self._search(batch)
-        return _split(batch, whole, self._collection.metadata(_wanted(batch, whole)))
+        return self._split(batch, whole, self._collection.metadata(_wanted(batch, whole)))
+
+    def _split(self, batch: list[_Search], whole: Answer, known: dict[int, Any]) -> list[Found]:
+        """Return each search's part of a batch's answer."""
+        shared = _Batch(whole, self._texts) if whole.keys.size <= WRITTEN_AT_ONCE else None
+        if len(batch) == 1:
+            return [Found(whole, known, batch=shared)]
+        found, start = [], 0
+        for each in batch:
+            stop = start + len(each.rows)
+            answer = whole.rows(start, stop, each.k)
+            found.append(Found(answer, known if each.metadata else {}, batch=shared, start=start))
+            start = stop
+        return found
 
     def _search(self, batch: list[_Search]) -> Answer:
         start, options = time.perf_counter(), batch[0].options
         rows = batch[0].rows if len(batch) == 1 else np.concatenate([each.rows for each in batch])
         whole = self._collection.answer(rows, max(each.k for each in batch), options)
         if options == PLAIN:
-            self._last = len(rows), time.perf_counter() - start
+            self._last.append((len(rows), time.perf_counter() - start))
         return whole
 
     def _done(self, batch: list[_Search], work: "asyncio.Future[list[Found]]") -> None:
@@ -229,20 +316,6 @@ def _wanted(batch: list[_Search], whole: Answer) -> NDArray[np.int64]:
     wanted = np.repeat([each.metadata for each in batch], [len(each.rows) for each in batch])
     keys: NDArray[np.int64] = whole.keys[wanted]
     return keys
-
-
-def _split(batch: list[_Search], whole: Answer, known: dict[int, Any]) -> list[Found]:
-    """Return each search's part of a batch's answer."""
-    if len(batch) == 1:
-        return [Found(whole, known)]
-    found, start, columns = [], 0, _columns(whole)  # once for all
-    for each in batch:
-        stop = start + len(each.rows)
-        own = {name: [row[: each.k] for row in rows[start:stop]] for name, rows in columns.items()}
-        answer = whole.rows(start, stop, each.k)
-        found.append(Found(answer, known if each.metadata else {}, columns=own))
-        start = stop
-    return found
 
 
 def _answer(batch: list[_Search], found: list[Found]) -> None:

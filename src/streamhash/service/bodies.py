@@ -102,7 +102,8 @@ def _read_plain(content: bytes, form: Form) -> dict[str, Any] | None:
         if name not in form.names or content.count(b'"%b"' % name.encode()) > 1:
             return None
         if name == "vectors":
-            if (rows := _plain_rows(value, form.most)) is None:
+            only_numbers = not any(word in content for word in (b"true", b"false"))
+            if (rows := _plain_rows(value, form.most, only_numbers=only_numbers)) is None:
                 return None
             fields[name] = rows
         elif type(value) not in (int, float, bool, str) or len(str(value)) > PLAIN_TEXT:
@@ -110,19 +111,23 @@ def _read_plain(content: bytes, form: Form) -> dict[str, Any] | None:
     return fields
 
 
-def _plain_rows(rows: Any, most: int) -> NDArray[np.float32] | None:
-    if type(rows) is not list or not 0 < len(rows) <= most or type(rows[0]) is not list:
-        return None
-    width = len(rows[0])
-    if not width or any(type(row) is not list or len(row) != width for row in rows):
-        return None
-    if not all(set(map(type, row)) <= {int, float} for row in rows):
+def _plain_rows(rows: Any, most: int, *, only_numbers: bool) -> NDArray[np.float32] | None:
+    """Return vectors as an array; None of anything else, and of what may have true among numbers.
+
+    NumPy itself tells numbers from all else but truth values, of which there are none mostly.
+    """
+    if type(rows) is not list or not 0 < len(rows) <= most:
         return None
     try:
-        with np.errstate(over="ignore"):
-            return np.array(rows, np.float32)
-    except OverflowError:
+        if not only_numbers and not all({*map(type, row)} <= {int, float} for row in rows):
+            return None
+        found = np.array(rows)
+    except (TypeError, ValueError, OverflowError):  # such as lists of several lengths
         return None
+    if found.dtype not in (np.float64, np.int64) or found.ndim != 2 or not found.size:
+        return None
+    with np.errstate(over="ignore"):
+        return found.astype(np.float64, copy=False).astype(np.float32)
 
 
 class _refusing:  # noqa: N801  used like a function

@@ -10,8 +10,9 @@ import json
 import logging
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
+from types import coroutine
 from typing import TYPE_CHECKING, Any
 
 from fastapi.exceptions import RequestValidationError
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from streamhash.service.metrics import Metrics
 
 logger = logging.getLogger(__name__)
+
+Measures = tuple[Callable[[], None], Callable[[float], None]]
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SHORTEST_TOKEN = 16  # characters
@@ -55,6 +58,7 @@ ANSWER_HEADERS = [
         "cache-control": "no-store",
     }.items()
 ]
+ANSWER_NAMES = frozenset(name for name, _ in ANSWER_HEADERS)
 CODES = {
     400: "bad_input",
     401: "unauthorized",
@@ -242,6 +246,14 @@ def is_host(header: str, patterns: list[str]) -> bool:
     )
 
 
+def header(scope: Scope, name: bytes) -> str:
+    """Return the first header of a request by this name in small letters, "" if there is none."""
+    for key, value in scope["headers"]:
+        if key == name:
+            return str(value, "latin-1")
+    return ""
+
+
 class Guard:
     """Middleware: host, token and size of a request; headers and measures of an answer."""
 
@@ -251,6 +263,7 @@ class Guard:
         self._app, self._tokens, self._limits, self._metrics = app, tokens, limits, metrics
         self._bodies, self._answers, self._running = _Bodies(limits), _Answers(limits), 0
         self._hosts = [pattern.lower() for pattern in hosts]
+        self._measures: dict[tuple[str, int], Measures] = {}  # by route and status
         metrics.running.set_function(lambda: self._running)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -274,18 +287,28 @@ class Guard:
             body.forget()
             route = getattr(scope.get("route"), "path", "other")
             seconds = time.perf_counter() - start
-            self._metrics.requests.labels(route, str(answer.status)).inc()
-            self._metrics.seconds.labels(route).observe(seconds)
+            count, observe = self._measured(route, answer.status)
+            count()
+            observe(seconds)
             log_request(scope, answer.status, seconds)
 
+    def _measured(self, route: str, status: int) -> Measures:
+        """Return what counts a request, and takes note of its seconds."""
+        found = self._measures.get((route, status))
+        if found is None:
+            counter = self._metrics.requests.labels(route, str(status))
+            found = counter.inc, self._metrics.seconds.labels(route).observe
+            self._measures[route, status] = found
+        return found
+
     def _check(self, scope: Scope) -> None:
-        headers, path = Headers(scope=scope), scope["path"]
-        if not is_host(headers.get("host", ""), self._hosts):
+        path = scope["path"]
+        if not is_host(header(scope, b"host"), self._hosts):
             raise HTTPException(421, "not a Host of this service; allow it with --allow-host NAME.")
         if self._running > self._limits.requests and path not in WHEN_OVERLOADED:
             raise HTTPException(503, "too many requests at a time; try again.")
-        scope["may_write"] = self._tokens.check(scope["method"], path, headers)
-        length = headers.get("content-length", "0")
+        scope["may_write"] = self._tokens.check(scope["method"], path, Headers(scope=scope))
+        length = header(scope, b"content-length")
         if length.isdecimal() and int(length) > self._limits.body:
             raise _too_large(self._limits)
 
@@ -306,13 +329,18 @@ class _Body:
 
     async def receive(self) -> Message:
         """Receive the next part, or refuse what is too much or too slow."""
-        limits = self._all.limits
-        try:
-            async with asyncio.timeout_at(self._deadline):
-                message = await self._receive()
-        except TimeoutError:
-            text = f"the body took more than {limits.body_seconds:g} s to come."
-            raise HTTPException(408, text) from None
+        limits, receiving = self._all.limits, self._receive().__await__()
+        try:  # mostly it is there already, and needs no timer
+            waits_for = next(receiving)
+        except StopIteration as there:
+            message: Message = there.value
+        else:
+            try:
+                async with asyncio.timeout_at(self._deadline):
+                    message = await _resumed(receiving, waits_for)
+            except TimeoutError:
+                text = f"the body took more than {limits.body_seconds:g} s to come."
+                raise HTTPException(408, text) from None
         n = len(message.get("body", b""))
         if self._size + n > limits.body:
             raise _too_large(limits)
@@ -324,6 +352,15 @@ class _Body:
     def forget(self) -> None:
         """Count it no more."""
         self._all.bytes -= self._size
+
+
+@coroutine
+def _resumed(
+    awaiting: Generator[Any, Any, Message], waits_for: Any
+) -> Generator[Any, Any, Message]:
+    """Go on with what was begun and waits for something."""
+    yield waits_for
+    return (yield from awaiting)
 
 
 def _too_large(limits: Limits) -> HTTPException:
@@ -358,8 +395,10 @@ class _Answer:
                 answer = answer_error(refused)
                 status, headers, body = 503, answer.raw_headers, answer.body
             there = {name for name, _ in headers}
-            headers = [*headers, *(pair for pair in ANSWER_HEADERS if pair[0] not in there)]
-            headers.append((b"x-request-id", self._number))
+            own = ANSWER_HEADERS
+            if not ANSWER_NAMES.isdisjoint(there):
+                own = [pair for pair in own if pair[0] not in there]
+            headers = [*headers, *own, (b"x-request-id", self._number)]
             self.status = status
             start = {"type": "http.response.start", "status": status, "headers": headers}
             await self._send(start)

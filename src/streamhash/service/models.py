@@ -93,7 +93,8 @@ class SearchBody(VectorBody):
     )
 
 
-OPTIONS = ("where", "rescore", "by", "metric", "query", "min_probability", "radius")  # of a search
+# Those of a search.
+OPTIONS = {"where", "rescore", "by", "metric", "query", "min_probability", "radius"}
 
 
 class EncodeBody(VectorBody):

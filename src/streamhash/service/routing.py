@@ -18,7 +18,7 @@ from streamhash.service.bodies import Form, RefusedBody, read_body
 from streamhash.service.collections import Collections
 from streamhash.service.description import OF_NAMED, RAW_BODY
 from streamhash.service.frames import TYPE
-from streamhash.service.guard import Limits, answer_error
+from streamhash.service.guard import Limits, answer_error, header
 from streamhash.service.reader import SMALL, BodyReader
 from streamhash.service.served import Served
 from streamhash.service.workers import Workers
@@ -97,8 +97,7 @@ class BodyRoute(APIRoute):
 
     async def answer(self, here: Served | None, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body, check it, call the function, and send its answer."""
-        request = Request(scope, receive)
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        kind = header(scope, b"content-type").partition(";")[0].strip().lower()
         if kind not in self._taken:
             raise HTTPException(415, f"send Content-Type: {'; or '.join(self._taken)}.")
         content = bytearray()
@@ -128,7 +127,7 @@ class BodyRoute(APIRoute):
         elif here is None:
             response = await self.endpoint(body)
         elif self._takes_request:
-            response = await self.endpoint(here, body, request)
+            response = await self.endpoint(here, body, Request(scope, receive))
         else:
             response = await self.endpoint(here, body)
         await response(scope, receive, send)

@@ -14,11 +14,11 @@ from streamhash.errors import InputError
 from streamhash.live import check_vectors
 from streamhash.live.search import PLAIN
 from streamhash.service import models
-from streamhash.service.answers import AT_ONCE, Json, write_json
+from streamhash.service.answers import Json, write_json
 from streamhash.service.batching import Found
 from streamhash.service.description import BINARY, content, errors
 from streamhash.service.frames import TYPE, pack_frame
-from streamhash.service.guard import Limits
+from streamhash.service.guard import Limits, header
 from streamhash.service.routing import Here
 from streamhash.service.served import Served
 
@@ -31,7 +31,7 @@ async def _search(here: Served, body: models.SearchBody, *, metadata: bool) -> F
     if (body.vectors is None) == (body.ids is None):
         raise HTTPException(422, "pass either vectors or ids.")
     k, number, own, limits = int(body.k), body.model, None, here.limits
-    asked = {name: getattr(body, name) for name in models.OPTIONS}
+    asked = {name: getattr(body, name) for name in models.OPTIONS & body.model_fields_set}
     options = here.collection.search_options(place="search", **asked)
     if body.vectors is not None:
         limits.check(len(body.vectors), k, rescore=options.rescore, what="vectors")
@@ -53,7 +53,7 @@ async def _search(here: Served, body: models.SearchBody, *, metadata: bool) -> F
         return found
     answer = found.answer if own is None else found.answer.without(own)
     answer = answer.at_least(options.min_probability, place="search")
-    return found._replace(answer=answer, columns=None)
+    return found._replace(answer=answer, batch=None, start=0)
 
 
 def _raw_found(found: Found) -> Response:
@@ -98,18 +98,18 @@ def add_searches(app: FastAPI, prefix: str, limits: Limits) -> None:
     @app.post(f"{prefix}/search", response_model=models.Found, responses=raw_answer | faults)
     async def search(here: Here, body: models.SearchBody, request: Request) -> Response:
         """Find the nearest items of vectors, or of stored items."""
-        raw = TYPE in request.headers.get("accept", "")
+        raw = TYPE in header(request.scope, b"accept")
         found = await _search(here, body, metadata=body.metadata and not raw)
 
         def answer() -> Response:
             if raw:
                 return _raw_found(found)
-            facts = {"model": found.answer.model, "sample": found.sample}
-            whole: dict[str, Any] = {**facts, "codes": found.codes()}
-            at_once = found.answer.keys.size <= AT_ONCE
-            results = found.results()
-            whole["results"] = [[*row] for row in results] if at_once else results
-            return Json(write_json(whole, limits.answer, levels=3, at_once=at_once))
+            text = found.text()
+            if text is None or len(text) > limits.answer:
+                facts = {"model": found.answer.model, "sample": found.sample}
+                whole = {**facts, "codes": found.codes(), "results": found.results()}
+                text = write_json(whole, limits.answer, levels=3)
+            return Json(text)
 
         few = found.answer.keys.size <= NEIGHBOURS_AT_ONCE
         return answer() if few else await here.answers.run(answer)

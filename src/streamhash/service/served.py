@@ -43,9 +43,9 @@ class Served:
         self._reporting, self._report_until, self._n_outdated = asyncio.Lock(), 0.0, 0
         self._last_report = bytearray(), bytearray()
 
-    def write(self, value: Any, levels: int = 2, *, at_once: bool = False) -> bytearray:
+    def write(self, value: Any, levels: int = 2) -> bytearray:
         """Return an answer as JSON, within its limit."""
-        return write_json(value, self.limits.answer, levels=levels, at_once=at_once)
+        return write_json(value, self.limits.answer, levels=levels)
 
     def get(self, text: str) -> Item:
         """Return an item by its id as a request's path has it."""
