@@ -249,25 +249,76 @@ def test_a_refresh_is_due_when_what_was_missed_exceeds_what_it_costs():
 @pytest.mark.parametrize(
     ("prospect", "reason"),
     [
-        ({"precision": 0.05, "seconds": 2, "since": 10.1}, None),
-        ({"precision": 0.05, "seconds": 2, "since": 4}, "takes 2.0 s, .* 20% of the time: in 6 s"),
-        ({"precision": 0.05, "seconds": 0.9, "since": 0}, None),
-        ({"precision": 0.001, "seconds": 0.01}, r"would gain \+0.001, and 0.002 is the least"),
-        ({"precision": 0.05, "error": 0.06}, r"would gain \+0.050, and 0.060 is the least"),
-        ({"precision": -0.05}, r"would gain -0.050"),
-        ({}, "too few labelled items have asked"),
+        ({"precision": 0.05}, None),
+        ({"precision": 0.05, "spare": -1, "seconds": 40}, "takes 40.0 s, .* 20% .* time: in 5 s"),
+        ({"precision": 0.001, "spare": 5}, r"would gain \+0.001 ± 0.000, too little"),
+        ({"precision": -0.05, "error": 0.04, "spare": 5}, r"would gain -0.050 ± 0.040"),
+        # All of what is saved: the gain less its error must be .002. Half: the gain. Nothing: more.
+        ({"precision": 0.052, "error": 0.05, "seconds": 5, "spare": 5}, None),
+        ({"precision": 0.051, "error": 0.05, "seconds": 5, "spare": 5}, "for the 5.0 s that"),
+        ({"precision": 0.003, "error": 0.05, "seconds": 2, "spare": 4}, None),
+        ({"precision": 0.002, "error": 0.05, "seconds": 2, "spare": 3.6}, "2.0 s, .*: in 2 s"),
+        ({"precision": -0.03, "error": 0.05, "seconds": 0.1, "spare": 5}, None),
+        ({"spare": 5}, "too few labelled items have asked"),
         ({"gain": 2.0}, None),
-        ({"gain": 2.0, "seconds": 2, "since": 0}, "in 10 s"),
+        ({"gain": 2.0, "spare": -2}, "in 10 s"),
     ],
 )
 def test_a_refresh_by_what_it_costs(prospect, reason):
-    found = RefreshPolicy.parse("auto", place="test").reason(
-        Prospect(**{"learned": 1, "gain": 0.0, "items": 1000, **prospect})
-    )
+    policy = RefreshPolicy.parse("auto", place="test")
+    asked = Prospect(**{"learned": 1, "gain": 0.0, "items": 1000, **prospect})
+    found = policy.reason(asked)
     if reason is None:
         assert found is None
     else:
         assert re.search(reason, found)
+    assert (policy.wait(asked) is not None) == bool(found and re.search(r": in [\d,]+ s$", found))
+
+
+def plain_spare(refreshes, now, share, saved=5.0):
+    """Second after second of time, what comes in and goes out."""
+    spare, at = saved, refreshes[0][0]
+    for ended, seconds in refreshes:
+        spare = min(saved, spare + share * (ended - at)) - seconds
+        at = ended
+    return min(saved, spare + share * (now - at))
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2, 1.0])
+def test_the_time_for_refreshes_is_that_of_a_plain_loop(share):
+    random = np.random.default_rng(0)
+    for n in (1, 2, 30):
+        ended = np.cumsum(random.exponential(6.0, n))
+        seconds = random.exponential(1.5, n)
+        for now in ended[-1] + np.array([0.0, 3.0, 1000.0]):
+            found = RefreshPolicy(share=share).spare(ended, seconds, now)
+            pairs = list(zip(ended, seconds, strict=True))
+            assert found == pytest.approx(plain_spare(pairs, now, share))
+    assert RefreshPolicy(share=share).spare(ended, seconds, ended[0] - 1) == 5  # a clock set back
+    assert RefreshPolicy(share=share).spare(ended[:0], seconds[:0], 7.0) == 5
+
+
+@pytest.mark.parametrize("cost", [0.01, 0.9, 3.0, 40.0])
+@pytest.mark.parametrize("pause", [0.1, 2.0])
+def test_refreshes_take_their_share_of_any_stretch_of_time_and_use_it(cost, pause):
+    # A stream that always gains, as fast as it can or with pauses; then nothing for a while, twice.
+    policy, now, ended, seconds = RefreshPolicy(share=0.2), 0.0, [], []
+    for stretch in range(3):
+        for _ in range(2000):
+            now += pause
+            spare = policy.spare(np.array(ended), np.array(seconds), now)
+            if policy.is_due(Prospect(1, 0.0, precision=0.01, spare=spare)):
+                now += cost
+                ended.append(now)
+                seconds.append(cost)
+        now += 10_000 if stretch < 2 else 0
+    starts, ends = np.array(ended) - cost, np.array(ended)
+    for i in range(0, len(ends), 7):
+        span, taken = ends[i:] - starts[i], cost * np.arange(1, len(ends) - i + 1)
+        assert (taken <= 0.2 * span + 5 + cost + 1e-6).all()
+    busy = now - 20_000
+    wanted = min(0.2 * busy, 6000 * cost)  # all it may, or one at every piece
+    assert sum(seconds) >= 0.9 * wanted - cost
 
 
 def test_the_gain_of_codes_is_that_of_a_plain_loop():

@@ -30,7 +30,7 @@ from streamhash.reservoir import Reservoir
 PRICE = 0.001  # bits of information that encoding an item of a collection anew is worth
 SHARE = 0.2  # of the time, that refreshes may take
 LEAST_GAIN = 0.002  # in precision, that is worth a refresh
-FREE_SECONDS = 1.0  # a refresh that takes no longer is not counted
+SAVED_SECONDS = 5.0  # for refreshes, that a quiet time leaves at most
 NEIGHBOURS = 10  # among which precision is measured
 
 
@@ -43,15 +43,17 @@ class Prospect(NamedTuple):
     precision: float | None = None  # gained, among ten neighbours; None while it is not known
     error: float = 0.0  # standard error of that
     seconds: float = 0.0  # that it would take
-    since: float = np.inf  # seconds since the last
+    spare: float = 0.0  # seconds that there are for refreshes now; below 0, they took too much
 
 
 class RefreshPolicy(NamedTuple):
     """When to encode all items anew: by hand, after every so many learned items, or when it pays.
 
-    ``share``: when precision among ten neighbours would gain LEAST_GAIN, and more than it is
-    uncertain by, and refreshes take no more than that share of the time; those that take less than
-    FREE_SECONDS are free. While no labelled item has asked since the last, bits decide.
+    ``share``: when precision among ten neighbours would gain LEAST_GAIN, and refreshes so far took
+    no more than that share of the time. Of a quiet time SAVED_SECONDS are left over for later. How
+    sure the gain must be depends on what of them it takes: nearly nothing, and it is enough that it
+    may be so, by its standard error; all of it, and there must be so much less the error. So small
+    collections refresh freely. While no labelled item has asked since the last, bits decide.
 
     ``price``: when the bits of information that a refresh gains exceed ``price`` bits for every
     item that would be encoded anew. A collection sums up the gain over each item that came: so a
@@ -107,33 +109,71 @@ class RefreshPolicy(NamedTuple):
         return f"it has missed {prospect.gain:.3g} bits so far, of {price:.3g} that it costs"
 
     def _gain_wanting(self, prospect: Prospect) -> str | None:
-        gain, least = prospect.precision, max(LEAST_GAIN, prospect.error)
-        if gain is None:
-            known = prospect.gain > PRICE * prospect.items
-            return None if known else "too few labelled items have asked since the last refresh"
-        if gain >= least:
+        if self._seconds_needed(prospect) is not None:
             return None
-        return f"precision would gain {gain:+.3f}, and {least:.3f} is the least that counts"
+        if prospect.precision is None:
+            return "too few labelled items have asked since the last refresh"
+        return (
+            f"precision would gain {prospect.precision:+.3f} ± {prospect.error:.3f}, too little "
+            f"for the {prospect.seconds:.1f} s that it takes"
+        )
 
     def _time_wanting(self, prospect: Prospect) -> str | None:
-        left = self._seconds_left(prospect)
-        if left is None:
+        wait = self.wait(prospect)
+        if wait is None:
             return None
         return (
             f"it takes {prospect.seconds:.1f} s, and refreshes may take {self.share:.0%} of the "
-            f"time: in {left:,.0f} s"
+            f"time: in {max(wait, 1):,.0f} s"
         )
 
-    def _seconds_left(self, prospect: Prospect) -> float | None:
-        assert self.share is not None
-        left = prospect.seconds / self.share - prospect.since
-        return None if prospect.seconds <= FREE_SECONDS or left <= 0 else left
+    def _seconds_needed(self, prospect: Prospect) -> float | None:
+        """Return how much time must be saved for the gain to be worth it; None if it is not.
+
+        It is worth it if gain + (1 − 2r) error ≥ LEAST_GAIN, where r is the part that the refresh
+        takes of the time that is saved, 1 at most.
+        """
+        gain, error = prospect.precision, prospect.error
+        if gain is None:
+            return 0.0 if prospect.gain > PRICE * prospect.items else None
+        if gain - error >= LEAST_GAIN:
+            return 0.0
+        if gain + error <= LEAST_GAIN:
+            return None
+        needed = prospect.seconds * 2 / (1 - (LEAST_GAIN - gain) / error)  # seconds / r
+        return needed if needed <= SAVED_SECONDS else None
+
+    def is_worth_it(self, prospect: Prospect) -> bool:
+        """Whether to refresh where nothing more comes: there is the time, and nobody else asks."""
+        if self.share is None:
+            return False
+        if prospect.precision is None:  # it is not known what the last stage has gained
+            return prospect.learned > 0
+        return self._seconds_needed(prospect) is not None
 
     def wait(self, prospect: Prospect) -> float | None:
         """Return the seconds after which a refresh that is worth it may take its time, if any."""
-        if self.share is None or self._gain_wanting(prospect):
+        needed = self._seconds_needed(prospect)
+        if self.share is None or needed is None or prospect.spare >= needed:
             return None
-        return self._seconds_left(prospect)
+        return (needed - prospect.spare) / self.share
+
+    def spare(self, ended: NDArray[np.float64], seconds: NDArray[np.float64], now: float) -> float:
+        """Return the seconds that refreshes may take now, by when earlier ones ended, and took.
+
+        Time brings ``share`` seconds a second, up to SAVED_SECONDS, and each refresh takes its own;
+        below 0 the next one waits. So refreshes never take more than that share of any stretch of
+        time, the saved seconds, and the last one. What seems to lie ahead, as the clock was set
+        back, is forgotten.
+        """
+        past = ended <= now
+        ended, seconds = ended[past], seconds[past]
+        if self.share is None or not len(ended):
+            return SAVED_SECONDS
+        # As if all that can be saved was there before one of them: the least of it is what is true.
+        taken = np.cumsum(seconds[::-1])[::-1]
+        left = SAVED_SECONDS + self.share * (now - ended) - taken
+        return min(SAVED_SECONDS, float(left.min()))
 
     def __str__(self) -> str:
         if self.every is not None:

@@ -1,5 +1,6 @@
 """A collection that refreshes when precision gains by it, within a share of the time."""
 
+import threading
 import time
 
 import numpy as np
@@ -40,22 +41,36 @@ def precision(items):
     return np.mean([np.mean([each == wanted for each in row]) for row, wanted in pairs])
 
 
+class Clock:
+    """The clock of refreshes, which stands still while nothing is encoded."""
+
+    now = 1e9
+
+    def time(self):
+        return self.now
+
+    monotonic = time
+
+
 @pytest.fixture
-def slow(monkeypatch):
-    """Refreshes that seem to take ten seconds."""
-    plain = live_refresh.Refresher._prospect
+def clock(monkeypatch):
+    """Return the clock, once it is said how many seconds a refresh seems to take."""
+    clock, encode = Clock(), live_refresh._Work.encode
+    monkeypatch.setattr(live_refresh, "time", clock)
 
-    def prospect(self):
-        return plain(self)._replace(seconds=10.0)
+    def with_cost(cost):
+        def slow(*args):
+            clock.now += cost
+            return encode(*args)
 
-    monkeypatch.setattr(live_refresh.Refresher, "_prospect", prospect)
+        monkeypatch.setattr(live_refresh._Work, "encode", slow)
+        return clock
+
+    return with_cost
 
 
-def test_small_collections_refresh_freely(tmp_path, monkeypatch):
-    plain = live_refresh.Refresher._prospect
-    monkeypatch.setattr(  # whatever else the machine does
-        live_refresh.Refresher, "_prospect", lambda self: plain(self)._replace(seconds=0.5)
-    )
+def test_small_collections_refresh_freely(tmp_path, clock):
+    clock(0.01)
     with made(tmp_path / "items") as items, made(tmp_path / "by-bits", refresh="gain") as other:
         assert items.status()["refresh"]["policy"] == "auto=0.2"
         assert items.status()["refresh"]["reason"].startswith("too little has been learned")
@@ -67,15 +82,18 @@ def test_small_collections_refresh_freely(tmp_path, monkeypatch):
         assert precision(items) > precision(other) - 0.02
 
 
-@pytest.mark.usefixtures("slow")
-def test_a_refresh_waits_for_its_share_of_the_time_and_says_so(tmp_path):
+def test_a_refresh_waits_for_its_share_of_the_time_and_says_so(tmp_path, clock):
+    passing = clock(20.0)
     with made(tmp_path / "items") as items:
         fill(items, 0, 1100)
         facts = items.status()["refresh"]
         assert len(items.history().refreshes) == 1
         assert facts["precision_gain"] > facts["precision_error"]
-        assert "refreshes may take 20% of the time" in facts["reason"]
+        assert facts["reason"] == (
+            "it takes 20.0 s, and refreshes may take 20% of the time: in 75 s"
+        )
         before = precision(items)
+        passing.now += 1000  # by now it is due, and nothing has come to tell
         items.catch_up()
         assert precision(items) > before + 0.02
         assert items.status()["refresh"]["precision_gain"] is None
@@ -83,28 +101,86 @@ def test_a_refresh_waits_for_its_share_of_the_time_and_says_so(tmp_path):
         assert len(items.history().refreshes) == 2
 
 
-@pytest.mark.usefixtures("slow")
-def test_the_end_of_a_file_is_caught_up_with(tmp_path):
+def test_catching_up_takes_the_last_stage_that_nobody_could_weigh(tmp_path, clock):
+    clock(20.0)
+    with made(tmp_path / "items") as items:
+        fill(items, 0, 100)
+        assert items.history().refreshes[-1]["learned"] == 50
+        assert items.status()["refresh"]["precision_gain"] is None
+        items.catch_up()
+        assert items.history().refreshes[-1]["learned"] == 100
+        items.catch_up()
+        assert len(items.history().refreshes) == 2
+
+
+def test_the_end_of_a_file_is_caught_up_with(tmp_path, clock):
+    clock(20.0)
     with made(tmp_path / "items") as items:
         add_from(items, (X[:1100], np.array(Y[:1100])), batch_size=50)
         assert len(items.history().refreshes) == 2
 
 
-def test_in_the_background_it_comes_by_itself(tmp_path, monkeypatch):
-    plain = live_refresh.Refresher._prospect
+def test_the_time_that_refreshes_took_is_known_when_opened_again(tmp_path, clock):
+    passing = clock(20.0)
+    with made(tmp_path / "items") as items:
+        fill(items, 0, 400)
+    with Collection.open(tmp_path / "items") as items:
+        fill(items, 400, 800)
+        assert len(items.history().refreshes) == 1
+        passing.now += 200
+        fill(items, 800, 850)
+        assert len(items.history().refreshes) == 2
 
-    def prospect(self):
-        return plain(self)._replace(seconds=1.1)
 
-    monkeypatch.setattr(live_refresh.Refresher, "_prospect", prospect)
+def test_what_a_refresh_costs_is_encoding_and_not_the_making_of_hash_functions(
+    tmp_path, clock, monkeypatch
+):
+    passing, settle = clock(0.5), SDOH.settle
+
+    def slow(self):
+        passing.now += 0 if getattr(self, "settled_", True) else 100
+        return settle(self)
+
+    monkeypatch.setattr(SDOH, "settle", slow)
+    with made(tmp_path / "items") as items:
+        fill(items, 0, 1100)
+        done = items.history().refreshes
+        assert {event["seconds"] for event in done} == {0.5}
+        assert len(done) > 2
+        assert items.status()["refresh"]["cost_seconds"] == pytest.approx(0.5, abs=0.01)
+
+
+def test_the_model_that_serves_gains_nothing_and_is_not_asked(tmp_path):
+    with made(tmp_path / "items", refresh="manual") as items:
+        fill(items, 0, 600)
+        items.refresh()
+        fill(items, 600, 650)  # asks the model that serves
+        assert items.status()["refresh"]["precision_gain"] is None
+        fill(items, 650, 700)
+        assert items.status()["refresh"]["precision_gain"] not in (None, 0.0)
+
+
+def test_in_the_background_it_comes_by_itself(tmp_path, clock, monkeypatch):
+    passing, timers = clock(20.0), []
+    plain = threading.Timer
+    monkeypatch.setattr(
+        threading, "Timer", lambda wait, call: timers.append(wait) or plain(0.01, pass_and(call))
+    )
+
+    def pass_and(call):
+        def later():
+            passing.now += timers[-1]
+            call()
+
+        return later
+
     with made(tmp_path / "items", background=True) as items:
         fill(items, 0, 1100)
-        done = len(items.history().refreshes)
-        if items.status()["refresh"]["reason"] is None or done == 1:
-            end = time.monotonic() + 30
-            while len(items.history().refreshes) == done and time.monotonic() < end:
-                time.sleep(0.05)
-            assert len(items.history().refreshes) > done
+        end = time.monotonic() + 30
+        while len(items.history().refreshes) == 1 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert len(items.history().refreshes) > 1
+        assert 0 < timers[0] <= 100
 
 
 def test_gains_are_stored(tmp_path):

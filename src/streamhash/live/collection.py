@@ -1132,9 +1132,10 @@ class Collection:
         self._refresher.wait()
 
     def catch_up(self) -> None:
-        """Refresh if precision gains by it, without waiting for its share of the time.
+        """Refresh if precision may gain by it, without waiting for its share of the time.
 
-        For the end of a file or a stream: under ``refresh="auto"`` a refresh may be put off.
+        For the end of a file or a stream: under ``refresh="auto"`` a refresh may be put off, and
+        what a stage has gained is known only when more items come.
         """
         self._refresher.catch_up()
 

@@ -214,6 +214,12 @@ class Monitor(Streaming):
         return self._as_event(self.refreshes_[-1].tolist()) if len(self.refreshes_) else None
 
     @property
+    def refresh_times(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """When each of them ended, and the seconds that it took."""
+        ended, seconds = (self.refreshes_[:, EVENT.index(name)] for name in ("time", "seconds"))
+        return ended, seconds
+
+    @property
     def is_reverted(self) -> bool:
         """Whether the last of them went back to an older model."""
         last = self.last_refresh
@@ -910,7 +916,7 @@ class Learner(Streaming):
         place = np.cumsum(known) - known  # of each row among those with labels
         sample, n = self.reservoir_, 0
         weighing = serving is not None and hasattr(sample, "rows_") and is_fitted(self.hasher_)
-        before = snapshot(self.hasher_.settle()) if weighing else None
+        before = snapshot(self.hasher_.settle()) if weighing and not self._is_serving else None
         while n < len(X) and (all_now or len(X) - n >= self._stage):
             end = min(n + self._stage, len(X))
             if n and self.calibration_.wants(n):
@@ -929,6 +935,8 @@ class Learner(Streaming):
         self.n_items_ = n_items
         self.n_learned_ += n
         self.n_clipped_ = self.hasher_.n_clipped_
+        if weighing:  # for the next rows to weigh, or a refresh: whichever comes first
+            self.hasher_.settle()
         self.is_ready_, self.state = is_fitted(self.hasher_), None
         return n
 
@@ -989,6 +997,12 @@ class Learner(Streaming):
         self.missed_ = max(0.0, self.missed_ + n * self.gain_)
         each, fade = gain.precisions, 0.5 ** (len(same) / GAIN_HALF_LIFE)
         self.gains_ = fade * self.gains_ + [len(each), each.sum(), np.square(each).sum()]
+
+    @property
+    def _is_serving(self) -> bool:
+        """Whether this is the model that serves, which has nothing to gain."""
+        monitor = self.monitor_
+        return self.n_learned_ == monitor.learned_then and not monitor.is_reverted
 
     @property
     def precision_gain(self) -> tuple[float, float] | None:

@@ -95,33 +95,31 @@ class Refresher:
                 return learner.is_ready
             if self._journal.pending is not None:
                 return self.policy != RefreshPolicy()
-            if learner.monitor_.is_reverted and learner.missed_ <= 0:
-                return False  # not back to what was left, unless it has shown to be better since
-            return self.policy.is_due(self._prospect())
+            return self._may_leave_model() and self.policy.is_due(self._prospect())
 
     def _prospect(self) -> Prospect:
-        """What a refresh would bring, and cost."""
+        """What a refresh would bring, what it costs, and the time that there is for it."""
         learner, monitor = self._learner, self._learner.monitor_
-        n_items, last = len(self._view.now.directory), monitor.last_refresh
-        model = self._view.now.model
-        each = GUESSED_SECONDS * (0 if model is None else model.n_features_in_)
-        if last is None:
-            seconds = each * n_items
-        elif last["items"] >= MANY_ITEMS:  # as long an item as the last one took
-            seconds = last["seconds"] / last["items"] * n_items
-        else:
-            seconds = last["seconds"] + each * max(n_items - last["items"], 0)
         precision, error = learner.precision_gain or (None, 0.0)
-        since = np.inf if last is None else max(time.time() - last["time"], 0.0)
         return Prospect(
             learned=learner.n_learned_ - monitor.learned_then,
             gain=learner.missed_,
-            items=n_items,
+            items=len(self._view.now.directory),
             precision=precision,
             error=error,
-            seconds=seconds,
-            since=since,
+            seconds=self._cost(),
+            spare=self.policy.spare(*monitor.refresh_times, time.time()),
         )
+
+    def _cost(self) -> float:
+        """Return the seconds that a refresh would take, by those of the last one."""
+        last, n_items = self._learner.monitor_.last_refresh, len(self._view.now.directory)
+        seconds, n = (0.0, 0) if last is None else (float(last["seconds"]), int(last["items"]))
+        if n >= MANY_ITEMS:
+            return seconds / n * n_items
+        model = self._view.now.model  # of few items, encoding is the least
+        each = GUESSED_SECONDS * (0 if model is None else int(model.n_features_in_))
+        return seconds + each * max(n_items - n, 0)
 
     def run_if_due(self) -> None:
         """Refresh, perhaps in the background; what was added is added, even if that fails."""
@@ -137,18 +135,22 @@ class Refresher:
             self._run_quietly()
 
     def catch_up(self) -> None:
-        """Refresh if that is worth it and only waits for its time: nothing more comes soon."""
-        if not self.is_running and self._wait() is not None:
+        """Refresh if that is worth it, as nothing more comes soon, whatever time it takes."""
+        with self._journal.lock:
+            is_worth_it = self._may_leave_model() and self.policy.is_worth_it(self._prospect())
+        if is_worth_it and not self.is_running:
             self._run_quietly()
 
-    def _wait(self) -> float | None:
-        """Return the seconds that a refresh waits which is worth it, if one does."""
-        with self._journal.lock:
-            return None if self._view.now.model is None else self.policy.wait(self._prospect())
+    def _may_leave_model(self) -> bool:
+        """Whether there is a model that serves, and no wish to stay with it."""
+        monitor, missed = self._learner.monitor_, self._learner.missed_
+        # Not back to what was left, unless it has shown to be better since.
+        return self._view.now.model is not None and not (monitor.is_reverted and missed <= 0)
 
     def _come_back(self) -> None:
         """In the background, look again when a refresh that only waits for its time has it."""
-        wait = self._wait()
+        with self._journal.lock:
+            wait = self.policy.wait(self._prospect()) if self._may_leave_model() else None
         if wait is None or not self._background or (self._later and self._later.is_alive()):
             return
         self._later = threading.Timer(wait, self.run_if_due)
@@ -191,9 +193,11 @@ class Refresher:
         """Refresh now, or go back to an ``older`` model; return whether the serving one changed."""
         journal, view = self._journal, self._view
         with self._running:
-            start = time.monotonic()
             with journal.changing("refresh" if older is None else "revert"):
-                model = self._begin(by_hand) if older is None else self._begin_revert(older)
+                if older is None:
+                    self._finish_learning(by_hand)
+                start = time.monotonic()
+                model = self._begin() if older is None else self._begin_revert(older)
                 if model is None:
                     self.error = None
                     return False
@@ -216,11 +220,11 @@ class Refresher:
         self._progress = done, max(done, len(self._view.now.directory))
         progress(*self._progress)
 
-    def _begin(self, by_hand: bool) -> Model | None:
-        """Return the model to change to: the one an interrupted refresh had, or the learner now."""
+    def _finish_learning(self, by_hand: bool) -> None:
+        """Let the learner forget what it should, learn what waits if by hand, and settle."""
         journal, learner, moment = self._journal, self._learner, self._view.now
         if journal.pending is not None:
-            return journal.read_model(journal.pending)
+            return
         waits = by_hand and (learner.n_waiting or learner.has_waiting_pairs)
         if learner.n_leaving or learner.lacks_rows or waits:
             twin = learner.copy()
@@ -233,6 +237,14 @@ class Refresher:
             twin.refill(moment, journal.vectors)
             with journal.storing(learner, twin):
                 pass
+        if learner.is_ready:
+            learner.hasher_.settle()
+
+    def _begin(self) -> Model | None:
+        """Return the model to change to: the one an interrupted refresh had, or the learner now."""
+        journal, learner, moment = self._journal, self._learner, self._view.now
+        if journal.pending is not None:
+            return journal.read_model(journal.pending)
         if not learner.is_ready:
             if moment.model is not None:  # all that was learned is forgotten: it goes on serving
                 return None
