@@ -31,6 +31,7 @@ from .features import (
     StreamPipeline as StreamPipeline,
 )
 from .hashers import (
+    ATHOH as ATHOH,
     BSODH as BSODH,
     FOH as FOH,
     FROSH as FROSH,
@@ -39,6 +40,7 @@ from .hashers import (
     ITQ as ITQ,
     LEMON as LEMON,
     LSH as LSH,
+    OHWEU as OHWEU,
     OKH as OKH,
     OSH as OSH,
     PCAH as PCAH,

@@ -30,6 +30,8 @@ def final_map(method, data, n_bits, **choices):
         ("sdohhc", 0.94),
         ("foh", 0.76),
         ("lemon", 0.94),
+        ("athoh", 0.80),
+        ("ohweu", 0.75),
         ("ridgehash", 0.96),
         ("frosh", 0.51),
         ("sketchhash", 0.51),

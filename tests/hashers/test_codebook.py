@@ -8,7 +8,7 @@ from streamhash.hashers._codebook import Codebook
 from streamhash.kernels.learning.hadamard import hadamard_signs
 
 HADAMARD = ("permuted", "natural")
-KINDS = (*HADAMARD, "random", "spread")
+KINDS = (*HADAMARD, "random", "spread", "orthogonal")
 
 
 def targets(book, n, seed=0):

@@ -8,6 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from quick import plain_sdoh
 from streamhash import (
+    ATHOH,
     BSODH,
     FOH,
     FROSH,
@@ -15,6 +16,7 @@ from streamhash import (
     HMOH,
     LEMON,
     LSH,
+    OHWEU,
     OKH,
     OSH,
     SDOH,
@@ -56,6 +58,12 @@ HASHERS = {
     "FOH.published": FOH.published("mnist", n_bits=16, random_state=0, batch_size=150),
     "LEMON.published": LEMON.published("mnist", n_bits=16, random_state=0, batch_size=150),
     "SDOHHC(released)": SDOHHC(n_bits=16, form="released", n_anchors=60, random_state=0),
+    "ATHOH(teacher)": ATHOH(
+        n_bits=16, distil="gradient", stage_size=100, hard_mining=True, random_state=0
+    ),
+    "ATHOH.published": ATHOH.published("mnist", n_bits=16, random_state=0, normalize=True),
+    "OHWEU(base codes)": OHWEU(n_bits=16, start_size=50, random_state=0),
+    "OHWEU.published": OHWEU.published("mnist", n_bits=16, random_state=0),
     "HCOH(memory)": HCOH(n_bits=16, memory=100, random_state=0),
     "MIHash(memory)": MIHash(n_bits=16, memory=100, random_state=0),
     "OKH(memory)": OKH(n_bits=16, memory=100, random_state=0),

@@ -188,7 +188,7 @@ def test_labels_that_a_collection_cannot_take(path, tmp_path, monkeypatch):
         assert str(caught.value) == (
             "Collection.add: HCOH learns from one label an item, not from several; pass one, or "
             "choose a method that does: sdoh, hmoh, mihash, osh, adapthash, okh, sdohhc, foh, "
-            "lemon, ridgehash, frosh, sketchhash, itq, pcah, lsh."
+            "lemon, athoh, ohweu, ridgehash, frosh, sketchhash, itq, pcah, lsh."
         )
         c.add([0], X[:1], ["oil"])
     with pytest.raises(InputError, match="HCOH learns from one label an item"):

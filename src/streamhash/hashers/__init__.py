@@ -6,6 +6,7 @@ from typing import Any
 
 from streamhash.base import OnlineHasher
 from streamhash.hashers.adapthash import AdaptHash as AdaptHash
+from streamhash.hashers.athoh import ATHOH as ATHOH
 from streamhash.hashers.bsodh import BSODH as BSODH
 from streamhash.hashers.foh import FOH as FOH
 from streamhash.hashers.frosh import FROSH as FROSH
@@ -15,6 +16,7 @@ from streamhash.hashers.itq import ITQ as ITQ
 from streamhash.hashers.lemon import LEMON as LEMON
 from streamhash.hashers.lsh import LSH as LSH
 from streamhash.hashers.mihash import MIHash as MIHash
+from streamhash.hashers.ohweu import OHWEU as OHWEU
 from streamhash.hashers.okh import OKH as OKH
 from streamhash.hashers.osh import OSH as OSH
 from streamhash.hashers.pcah import PCAH as PCAH
@@ -37,6 +39,8 @@ LISTED = (
     SDOHHC,
     FOH,
     LEMON,
+    ATHOH,
+    OHWEU,
     RidgeHash,
     FROSH,
     SketchHash,

@@ -333,6 +333,14 @@ def polar(M: NDArray[Any]) -> Doubles:
     return nearest
 
 
+def turned_to_signs(Z: Matrix, T: Doubles, turns: int) -> Doubles:
+    """Turn T (p, k), whose rows stay orthonormal, so that Z T nears its own signs: ITQ's passes."""
+    for _ in range(turns):
+        B = np.where(Z @ T.astype(np.float32) > 0, np.float32(1), np.float32(-1))  # (n, k)
+        T = polar(Z.T @ B)  # (p, k)  R = P Qᵀ of the SVD P Ω Qᵀ
+    return T
+
+
 def next_power_of_two(n: int) -> int:
     """Return the smallest power of two of at least n."""
     return 1 << (n - 1).bit_length()

@@ -6,7 +6,7 @@ import numpy as np
 
 from streamhash.base import Matrix
 from streamhash.hashers._principal import PrincipalHasher
-from streamhash.hashers._sketch import Doubles, polar
+from streamhash.hashers._sketch import Doubles, turned_to_signs
 from streamhash.learned import Array, Table
 from streamhash.parameters import Values, Whole, parameter
 
@@ -130,7 +130,4 @@ class ITQ(PrincipalHasher):
         n = min(self.n_sketched_, self.sample_size)
         sample = self.sample_[:n] - self.mean_.astype(np.float32)
         Z = sample @ V.astype(np.float32)  # (s, p)  "V" of the paper
-        for _ in range(turns):
-            B = np.where(Z @ T.astype(np.float32) > 0, np.float32(1), np.float32(-1))  # (s, k)
-            T = polar(Z.T @ B)  # (p, k)  R = P Qᵀ of the SVD P Ω Qᵀ
-        return T
+        return turned_to_signs(Z, T, turns)

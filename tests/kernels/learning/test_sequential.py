@@ -76,6 +76,25 @@ def test_steps_worked_by_hand():
     np.testing.assert_allclose(got, W - 0.1 * 2 * (f - 1) * (1 - f * f), atol=1e-15)
 
 
+def test_steps_towards_a_margin_worked_by_hand():
+    # Length 4: the aim is a margin of 4. z = 2 W = (1, 7): 1 - z / 4 = (3/4, -3/4); at most .1.
+    X, W, T = np.array([[2.0]]), np.array([[0.5, 3.5]]), np.array([[1.0, 1.0]])
+    got, _ = learn_one_by_one(X, W, T, "aggressive", 0.1)
+    np.testing.assert_allclose(got, [[0.5 + 0.1 * 2, 3.5 - 0.75 * 2]], atol=1e-15)  # at its aim
+    got, _ = learn_one_by_one(X, W, T, "passive_aggressive", 0.1)
+    np.testing.assert_allclose(got, [[0.5 + 0.1 * 2, 3.5]], atol=1e-15)
+    got, _ = learn_one_by_one(X, W, T, "passive_aggressive", 10.0)
+    np.testing.assert_allclose(got, [[2.0, 3.5]], atol=1e-15)
+
+
+@pytest.mark.parametrize("learn", [learn_one_by_one, plain_learn_one_by_one])
+@pytest.mark.parametrize("rule", ["aggressive", "passive_aggressive"])
+def test_rows_and_targets_of_zeros_do_not_move_towards_a_margin(rule, learn):
+    X, W, T = material(3)
+    X[0], T[1:] = 0, 0
+    assert np.array_equal(learn(X, W, T, rule, 0.1)[0], W)
+
+
 def test_zero_counts_as_minus_one_for_the_perceptron():
     X, W, T = np.array([[1.0]]), np.zeros((1, 2)), np.array([[1.0, -1.0]])
     assert learn_one_by_one(X, W, T, "perceptron", 1.0)[0].tolist() == [[1.0, 0.0]]

@@ -15,6 +15,11 @@ target t in {−1, +1}:
     "boosting"     s t_r exp(−Σ_{q<r} t_q z'_q − t_r z_r)   exponential loss, bit after bit, with
                                                          z' = z + g ‖x‖² after the step (OSH)
     "perceptron"   s t  where sgn z ≠ t, sgn 0 = −1      only on mistakes (HMOH)
+    "aggressive"   t min(s, 1 − t z / ‖x‖²)             towards the margin ‖x‖², capped forward but
+                                                         not back (OHWEU as released)
+    "passive_aggressive"   t max(0, min(s, 1 − t z / ‖x‖²))   forward only (OHWEU)
+
+A row of zeros moves nothing with the last two.
 """
 
 from typing import Any, TypeVar
@@ -26,7 +31,7 @@ from streamhash.kernels.compile import kernel
 
 Floats = TypeVar("Floats", NDArray[np.float32], NDArray[np.float64])
 Sum = NDArray[np.float64]
-RULES = ("regression", "hinge", "boosting", "perceptron")
+RULES = ("regression", "hinge", "boosting", "perceptron", "aggressive", "passive_aggressive")
 ROWS = 64  # of a block: more of them make the products quicker, and K dearer
 LARGEST_EXPONENT = 30.0  # of boosting: a product of as many exponentials as there are bits
 
@@ -68,6 +73,10 @@ def plain_learn_one_by_one(
             g = step * t * (t * z < 1)
         elif rule == "perceptron":
             g = step * t * (np.where(z > 0, 1, -1) != t)
+        elif rule in ("aggressive", "passive_aggressive"):
+            length = x @ x
+            least = 0.0 if rule == "passive_aggressive" else -np.inf
+            g = t * np.maximum(least, np.minimum(step, 1 - t * z / length)) if length else 0 * t
         else:
             g, exponent = np.zeros(len(z)), 0.0
             for r in range(len(z)):
@@ -98,6 +107,12 @@ def _steps(Z: Any, K: Any, T: Any, rule: int, step: float, G: Any) -> None:
         elif rule == 3:
             for r in range(k):
                 g[r] = step * t[r] if (z[r] > 0) != (t[r] > 0) else 0.0
+        elif rule >= 4:
+            length, least = float(K[i, i]), 0.0 if rule == 5 else -np.inf
+            if length > 0.0:
+                for r in range(k):
+                    size = min(step, 1.0 - float(t[r]) * float(z[r]) / length)
+                    g[r] = t[r] * max(least, size)
         else:
             exponent, length = 0.0, float(K[i, i])
             for r in range(k):

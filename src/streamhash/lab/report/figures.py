@@ -67,6 +67,8 @@ METHOD_STYLES = {
     "sdohhc": (BLUE, "H", 2),
     "foh": (GREEN, "8", 1),
     "lemon": (ORANGE, "4", 1),
+    "athoh": (VERMILION, "3", 2),
+    "ohweu": (SKY, "2", 1),
     "ridgehash": (INK, "1", 2),
     "itq": (FLOOR, "d", 2),
     "pcah": (FLOOR, "h", 3),

@@ -12,6 +12,8 @@ export const METHODS = [
   "sdohhc",
   "foh",
   "lemon",
+  "athoh",
+  "ohweu",
   "ridgehash",
   "frosh",
   "sketchhash",
