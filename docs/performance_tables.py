@@ -49,7 +49,9 @@ def search_table() -> str:
     all_rows = rows("search")
     body = []
     for n_bits in sorted({row["bits"] for row in chosen(all_rows, part="nearest")}):
-        for data in ("clustered", "uniform"):
+        for data in ("clustered", "uniform", "learned"):
+            if not chosen(all_rows, part="nearest", data=data, bits=n_bits):
+                continue
             cells = [f"{n_bits} bits, {data}"]
             for part, n_queries in (
                 ("nearest", 1),

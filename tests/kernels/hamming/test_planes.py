@@ -70,6 +70,7 @@ def test_a_block_that_is_left_early_has_nothing_near(group, n_bytes, limit):
         for telling in {0, 1, n_bytes // 2, n_bytes}:
             some, masks, out = _look(group, laid_out, asked, block, limits, telling)
             assert bool(some) == np.any(near)
+            assert sum(map(np.any, near)) <= masks[-1] <= group or max(limits) > 255
             for g in range(group if some else 0):
                 found = np.array([int(masks[g]) >> place & 1 for place in range(64)], bool)
                 np.testing.assert_array_equal(found, near[g])
@@ -81,7 +82,7 @@ def test_a_block_that_is_left_early_has_nothing_near(group, n_bytes, limit):
 def _look(group, laid_out, asked, block, limits, telling):
     """Ask for the queries from the second on, with the limits from the second on."""
     out = np.empty(planes.QUERIES_PER_GROUP * planes.ITEMS_PER_BLOCK, np.uint16)
-    masks = np.empty(planes.QUERIES_PER_GROUP, np.uint64)
+    masks = np.zeros(planes.N_MASKS, np.uint64)
     codes, tables = asked
     some = planes.look(group, laid_out, codes, tables, block, 1, limits, 1, telling, out, masks)
     return some, masks, out

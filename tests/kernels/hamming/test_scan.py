@@ -50,6 +50,22 @@ def test_groups_of_queries_in_clusters_equal_sorting(n_bits):
         assert_all_equal(found, scan.plain_within(queries, items, n_bits // 4))
 
 
+@pytest.mark.parametrize("n_bits", [256, 512])
+def test_codes_that_are_alike_to_their_last_bytes_are_found(n_bits):
+    """Where leaving early never pays, and queries of one batch are as near as can be, and far."""
+    rng = np.random.default_rng(n_bits)
+    codes, queries = random_codes(rng, 40_000, n_bits), random_codes(rng, 27, n_bits)
+    codes[:, : n_bits // 16] = queries[:, : n_bits // 16] = codes[0, : n_bits // 16]
+    codes[::50] = queries[3]
+    items = random_items(rng, len(codes), n_bits, loose=0.1, deleted=0.1)
+    items = items._replace(planes=planes.to_planes(codes))
+    for k in (1, 100):
+        found = scan.nearest(queries, items, k)
+        assert_all_equal(found, scan.plain_nearest(queries, items, k))
+    with using_threads(2):
+        assert_all_equal(scan.nearest(queries, items, 100), found)
+
+
 @pytest.mark.parametrize("room", [0, 100, 3000])
 def test_all_within_a_radius_are_found_however_much_room_there_was(monkeypatch, room):
     rng = np.random.default_rng(0)

@@ -38,7 +38,7 @@ ITEMS_PER_BLOCK = 64  # items of a block: as many as a mask has bits
 # Queries that share the reading of a block: as many as there are registers for.
 GROUPS = (8, 4, 1) if get_host_cpu_features().get("avx512bitalg", False) else (4, 1)
 QUERIES_PER_GROUP, SMALLEST_GROUP = GROUPS[0], GROUPS[-2]
-_PREFETCH_BYTES = 8192  # bytes: what is asked for now is there when the loop has come so far
+N_MASKS = QUERIES_PER_GROUP + 1  # of a group: what is near each query, and a count beside
 _SHORT_BYTES = 31  # so many bytes of a code differ in at most 248 bits, which a byte can count
 SATURATED_BYTES = 16  # codes up to here have weights summed up in bytes, and cut off at 255;
 PIECE_BYTES, LARGEST_WEIGHT = 2, 63  # of longer ones, the four weights of a piece fit into a byte
@@ -157,11 +157,11 @@ def _store(builder: Any, value: Any, pointer: Any) -> None:
     builder.store(value, builder.bitcast(pointer, value.type.as_pointer())).align = 1
 
 
-def _prefetch(builder: Any, pointer: Any, levels: int = 3) -> None:
-    """Ask for a line of the cache: to read, and to keep in all levels."""
+def _prefetch(builder: Any, pointer: Any) -> None:
+    """Ask for a line: to read, and to keep in all levels of the cache but the innermost."""
     kind = ir.FunctionType(ir.VoidType(), [pointer.type, _I32, _I32, _I32])
     ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
-    builder.call(ask, [pointer, _I32(0), _I32(levels), _I32(1)])
+    builder.call(ask, [pointer, _I32(0), _I32(2), _I32(1)])
 
 
 def _fill(builder: Any, value: Any) -> Any:
@@ -328,8 +328,6 @@ class _Block:
             builder.store(begin, total)
         with cgutils.for_range_slice(builder, start, stop, _I64(1), inc=True) as (b, _):
             at = builder.gep(self.planes, [builder.mul(b, _I64(ITEMS_PER_BLOCK))])
-            if n_queries == 1:  # else the reading is shared, and hidden behind the counting
-                _prefetch(builder, builder.gep(at, [_I64(_PREFETCH_BYTES)]))
             add = self.way(self.context, builder, _load(builder, at, _BYTES))
             for g, total in enumerate(totals):
                 place = builder.add(b, self._times(builder.add(first, _I64(g)), 1))
@@ -427,6 +425,8 @@ class _Look:
             queries = builder.or_(queries, builder.select(is_near, _I64(1 << g), _I64(0)))
         builder.store(queries, left)
         builder.store(_I64(0), self.result)
+        finished = builder.gep(self.masks, [_I64(QUERIES_PER_GROUP)])
+        builder.store(builder.add(builder.load(finished), builder.ctpop(queries)), finished)
         body, end = builder.append_basic_block("query"), builder.append_basic_block("done")
         builder.branch(body)
         builder.position_at_end(body)
@@ -506,7 +506,8 @@ def _looking(measure: _Measure, *, leaves: bool) -> Any:
             sizes.add_case(_I64(size), builder.append_basic_block(f"group_{size}"))
             builder.position_at_end(builder.function.blocks[-1])
             # One query takes as long as the reading, which is quickest without a gap.
-            looking.look(size, telling if leaves and size > 1 else None)
+            first = telling if size > 1 else block.n_bytes
+            looking.look(size, first if leaves else None)
             builder.branch(end)
         builder.position_at_end(end)
         return builder.load(result)
@@ -541,7 +542,7 @@ def _emit_fetch(_: Any, planes: Any, block: Any) -> Any:  # noqa: ARG001
         start = builder.mul(builder.mul(arguments[1], n_bytes), _I64(ITEMS_PER_BLOCK))
         with cgutils.for_range(builder, n_bytes) as loop:
             at = builder.add(start, builder.mul(loop.index, _I64(ITEMS_PER_BLOCK)))
-            _prefetch(builder, builder.gep(array.data, [at]), 2)
+            _prefetch(builder, builder.gep(array.data, [at]))
         return context.get_dummy_value()
 
     return types.void(planes, types.int64), generate
@@ -571,8 +572,9 @@ def _emit_measure(
 # a block is nearer than limits[at] to query q, limits[at + 1] to query q + 1 and so on, for a group
 # of one of the sizes in GROUPS; if any is, which, as bits of masks, and their distances
 # in out.
-# The block is left after the telling bytes if these show that none is. No limit is farther than any
-# distance by more than 2.
+# The block is left after the telling bytes if these show that none is; masks[-1], of N_MASKS, grows
+# by the number of queries for which they do not. No limit is farther than any distance by more than
+# 2.
 look: Any = _looking(_COUNTS, leaves=True)
 # The same by weights: the sums of what the tables have for an item's half bytes, cut off at 255;
 # every block is read to its end.

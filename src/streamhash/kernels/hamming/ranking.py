@@ -8,7 +8,7 @@ most are far, and the loops of the search pass over them many times as fast: ``w
 ``count_within`` give the same numbers, to the last digit.
 """
 
-# numba's cache notices a change of this file, not of those it calls: touch it after editing them.
+# numba's cache notices a change of this file, not of those it calls: delete it after editing them.
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from streamhash.kernels.compile import kernel, part
 from streamhash.kernels.hamming.items import Items, in_use
 from streamhash.kernels.hamming.planes import (
     ITEMS_PER_BLOCK,
+    N_MASKS,
     QUERIES_PER_GROUP,
     Distances,
     Planes,
@@ -281,7 +282,7 @@ def _count_near(pairs: _Pairs, start: int, limits: Distances, counts: Counts) ->
     stop, n_items = min(start + QUERIES_PER_BATCH, len(codes)), len(pairs.labels)
     telling = telling_bytes(limits[0], codes.shape[1])
     out = np.empty(QUERIES_PER_GROUP * ITEMS_PER_BLOCK, np.uint16)
-    masks = np.empty(QUERIES_PER_GROUP, np.uint64)
+    masks = np.zeros(N_MASKS, np.uint64)
     for chunk in range(0, len(planes), BLOCKS_PER_CHUNK):
         q = start
         while q < stop:

@@ -1,8 +1,10 @@
 """Exact search by Hamming distance, without sorting and in small memory: the nearest items, and all
 items within a radius.
 
-Every item is looked at (``planes.look``: 64 items of 4 queries at a time). Chunks of items stay in
-the innermost cache while all queries of a batch pass over them.
+Every item is looked at (``planes.look``: 64 items of 4 queries at a time, or 8). Chunks of items
+stay in the cache while all queries of a batch pass over them. Queries whose neighbours are about as
+near form a group, as a block is left as soon as none of them needs more of it; where that seldom
+comes before the end, as among codes whose bits go together, a group reads blocks whole.
 
 ``nearest`` keeps items nearer than a bound. A count of the kept by distance lowers the bound as
 soon as enough are nearer, and a look at a small share of the items gives a good bound to begin
@@ -17,7 +19,7 @@ items again and writes each to its place.
 by sorting what the others compute.
 """
 
-# numba's cache notices a change of this file, not of planes.py: touch it after editing that.
+# numba's cache notices a change of this file, not of planes.py: delete it after editing that.
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -37,6 +39,7 @@ from streamhash.kernels.hamming.items import (
 )
 from streamhash.kernels.hamming.planes import (
     ITEMS_PER_BLOCK,
+    N_MASKS,
     QUERIES_PER_GROUP,
     SMALLEST_GROUP,
     Distances,
@@ -60,7 +63,8 @@ Batch = tuple[int, int]  # the first query, and the one after the last
 
 LAST_KEY = np.iinfo(np.int64).max
 BLOCKS_PER_CHUNK = 32  # 2,048 items, 16 KB of 64-bit codes
-CHUNK_BYTES = 1 << 14  # half of the innermost cache, or a third
+CHUNK_BYTES = 1 << 17  # a quarter of the second cache, or an eighth
+CHUNKS_TO_THE_END = 15  # that queries read whole, before they try once more to leave blocks early
 QUERIES_PER_BATCH = 256  # they pass over a chunk one after the other
 ITEMS_PER_THREAD = 1 << 19  # worth a thread of its own: a few tenths of a millisecond
 SAMPLE_STRIDE = 32  # one block of so many is looked at for a first bound
@@ -103,7 +107,7 @@ def item_ranges(n_items: int, n_batches: int) -> list[tuple[int, int]]:
 
 @part
 def blocks_per_chunk(n_bytes: int) -> int:
-    """Blocks that stay in the innermost cache while all queries of a batch pass over them."""
+    """Blocks that stay in the second cache while all queries of a batch pass over them."""
     return max(CHUNK_BYTES // (ITEMS_PER_BLOCK * n_bytes), 1)
 
 
@@ -180,10 +184,24 @@ def _search_range(
         sample = _begin(spare, np.zeros(grouped, np.int64), first_bound.copy(), top)
         _collect(queries, none, items, first, last, stride, enough, sample)
         first_bound = np.minimum(sample.bound + 1, top)
-    candidates = _begin(kept[:grouped], n_kept[:grouped], first_bound.copy(), top)
-    _collect(queries, none, items, first, last, one, k, candidates)
+    order = np.arange(grouped)
+    sort_by_key(order, first_bound)
+    candidates = _begin(
+        np.empty((grouped, kept.shape[1]), np.uint64),
+        np.zeros(grouped, np.int64),
+        first_bound[order],
+        top,
+    )
+    _collect(as_queries(codes[order]), none, items, first, last, one, k, candidates)
+    enough_found = np.zeros(n, np.bool_)
+    for i in range(grouped):
+        q = order[i]
+        n_kept[q] = candidates.n_kept[i]
+        for j in range(n_kept[q]):
+            kept[q, j] = candidates.kept[i, j]
+        enough_found[q] = first_bound[q] == top or candidates.bound[i] < first_bound[q]
     for q in range(n):
-        if q < grouped and (first_bound[q] == top or candidates.bound[q] < first_bound[q]):
+        if enough_found[q]:
             continue  # else too few are nearer than its first bound: again, without it
         n_kept[q] = 0
         alone = _begin(kept[q : q + 1], n_kept[q : q + 1], np.full(1, top, np.int64), top)
@@ -247,8 +265,9 @@ def _collecting(*, alone: bool) -> Callable[..., None]:
         planes, keys, deleted, size, _, ordered, moment, allowed = items
         kept, n_kept, tally, nearer, bound, limits, worst = candidates
         out = np.empty(QUERIES_PER_GROUP * ITEMS_PER_BLOCK, np.uint16)
-        masks = np.empty(QUERIES_PER_GROUP, np.uint64)
+        masks = np.zeros(N_MASKS, np.uint64)
         step = blocks_per_chunk(n_bytes) * stride
+        whole = np.zeros(n, np.int64)  # chunks that the group from a query on still reads whole
         for chunk in range(first, last, step):
             q: Whole = 0
             while q < n:
@@ -256,7 +275,9 @@ def _collecting(*, alone: bool) -> Callable[..., None]:
                 farthest = bound[q]
                 for other in range(q + 1, q + group):
                     farthest = max(farthest, bound[other])
-                telling = telling_bytes(farthest + 1, n_bytes)
+                telling = telling_bytes(farthest + 1, n_bytes) if whole[q] == 0 else n_bytes
+                whole[q] = max(whole[q] - 1, 0)
+                masks[QUERIES_PER_GROUP] = 0
                 for block in range(chunk, min(chunk + step, last), stride):
                     if q == 0 and group > 1:
                         fetch(planes, block + step)
@@ -301,6 +322,9 @@ def _collecting(*, alone: bool) -> Callable[..., None]:
                                     nearer[r] -= tally[r, bound[r]]
                                     worst[r] = LAST_KEY
                                 limits[r], limits[n + r] = bound[r], bound[r] + 1
+                n_looks = group * (min(step, last - chunk) // stride)
+                if telling < n_bytes and 3 * np.int64(masks[QUERIES_PER_GROUP]) > n_looks:
+                    whole[q] = CHUNKS_TO_THE_END
                 q += group
 
     return collect
@@ -399,7 +423,7 @@ def _gather(
     planes, _, deleted, size, _, _, moment, allowed = items
     limits = np.full(n, radius + 1, np.uint16)
     out = np.empty(QUERIES_PER_GROUP * ITEMS_PER_BLOCK, np.uint16)
-    masks = np.empty(QUERIES_PER_GROUP, np.uint64)
+    masks = np.zeros(N_MASKS, np.uint64)
     step = blocks_per_chunk(n_bytes)
     for chunk in range(first, last, step):
         q = 0
