@@ -14,6 +14,7 @@ SCRIPTS = {
     "live_stream": r"alarms of drift.*before the change 0\.\d+, at it 0\.[0-2]\d+, .*and 0\.[5-9]",
     "compare_methods": r"32 bits  SDOH .*again: streamhash bench .*\\begin\{table\*\}",
     "own_method": r"Codewords keeps every check\nCodewords +mAP 0\.\d+ ± .*LSH ",
+    "river_pipeline": r"features: 0\.\d+ of 1,24\d rows right\n32 bits: 0\.[5-9]\d+ of 1,24\d rows",
     "service_client": r"Serving 1,000 items\na 2 finds .*100 predictions: .*1,400 items, model",
 }
 NOTEBOOKS = ("first_look", "reading_results")
