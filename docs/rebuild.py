@@ -45,6 +45,7 @@ from performance_tables import (
     search_table,
     threads_table,
 )
+from runbook_tables import cost_table as runbook_cost, draw_runbooks, labels_table, recall_table
 from scale_charts import draw_memory, draw_past_memory
 from scale_tables import memory_table, past_memory_table, reencoding_table
 from sentence_tables import sentence_table
@@ -295,6 +296,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "fault-cost": cost_table,
     "wrong-labels": noise_table,
     "sentence-codes": sentence_table,
+    "runbook-recall": recall_table,
+    "runbook-labels": labels_table,
+    "runbook-cost": runbook_cost,
     "successor-defaults": defaults_table,
     "labelled": labelled_table,
     "leaderboard-protocol": protocol_table,
@@ -340,6 +344,7 @@ def draw() -> None:
     save_png(draw_calibration(), folder / "calibration.png", dpi=110)
     save_png(draw_feedback(), folder / "feedback.png", dpi=110)
     save_png(draw_leaderboard(), folder / "leaderboard.png", dpi=110)
+    save_png(draw_runbooks(), folder / "runbooks.png", dpi=110)
     if (along_classes := draw_sorted()) is not None:
         save_png(along_classes, folder / "sorted-stream.png", dpi=110)
     for name in FIGURES:

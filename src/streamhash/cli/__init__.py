@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from streamhash import __version__
-from streamhash.cli import data, lab, live, models, serve
+from streamhash.cli import data, lab, live, models, runbooks, serve
 from streamhash.cli._console import OneLineErrors
 from streamhash.cli._options import import_modules
 
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 for verb in (
     *(lab.demo, lab.bench, lab.reproduce, lab.tune, lab.report, lab.leaderboard),
+    runbooks.runbook,
     *(models.methods, models.fit, models.encode, models.search, models.evaluate),
 ):
     app.command()(verb)

@@ -51,6 +51,19 @@ from .run import (
     run_cells as run_cells,
     run_plan as run_plan,
 )
+from .runbooks import (
+    Judge as Judge,
+    Runbook as Runbook,
+    Searched as Searched,
+    Step as Step,
+    Task as Task,
+    file_task as file_task,
+    make_runbook as make_runbook,
+    make_task as make_task,
+    read_runbook as read_runbook,
+    run_runbook as run_runbook,
+    summarise_run as summarise_run,
+)
 from .tuning import (
     file_settings as file_settings,
     is_tuned as is_tuned,
