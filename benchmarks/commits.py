@@ -3,7 +3,8 @@
 Vectors of 128 dimensions, codes of 64 bits, all durable (``synchronous=FULL`` of SQLite, synced
 here; Lance syncs nothing). Where the time of a single add goes; adds a second of 1, 8 and 64
 threads, and of 1, 8 and 64 clients of a service in another process, who are ``wrk``; batches of
-1,000; and adds, deletes and searches for long, by tenths.
+1,000; and adds, deletes and searches for long, by tenths, and then by turns with a collection of
+the size of the second tenth, so that what else the machine does strikes both alike.
 
     python benchmarks/commits.py [--adds 100000] [--folder DISK] [--part threads]
 
@@ -298,7 +299,30 @@ def lasting(folder: Path, n: int) -> None:
         print(f"{name}: the ten longest took {', '.join(f'{1e3 * t:.0f}' for t in worst)} ms")
     journal.Journal.tidy = tidy  # type: ignore[method-assign]
     journal.Journal.fold_log = fold_log  # type: ignore[method-assign]
+    by_turns(folder, items, n)
     items.close()
+
+
+def by_turns(folder: Path, large: Collection, n: int) -> None:
+    """The same adds to a large collection and to one as large as that was in its second tenth."""
+    small, n_small = made(folder, "small"), max(1, n * 3 // 20)
+    for start in range(0, n_small, BATCH):
+        size = min(BATCH, n_small - start)
+        small.add(range(10_000 + start, 10_000 + start + size), X[:size])
+    met = {id(each): Timed() for each in (small, large)}
+    for i in range(2 * n, 2 * n + max(100, n // 25)):
+        for each in (small, large) if i % 2 else (large, small):
+            adding = met[id(each)]
+            adding.call(lambda c=each, i=i: c.add([10_000 + i], X[row(i)], Y[row(i)]))  # type: ignore[misc]
+            if i % 10 == 9:
+                each.delete([10_000 + i - 5])
+    few, many = met[id(small)], met[id(large)]
+    ratios = np.quantile(many.wall, [0.5, 0.99]) / np.quantile(few.wall, [0.5, 0.99])
+    print(
+        f"by turns, {len(large):,} items over {len(small):,}, {len(few.wall):,} adds each: p50 "
+        f"{ratios[0]:.2f}, p99 {ratios[1]:.2f}, processor {many.processor / few.processor:.2f}"
+    )
+    small.close()
 
 
 PARTS: dict[str, Callable[[Path, int], None]] = {

@@ -26,6 +26,7 @@ from streamhash.labels import neighbours
 from streamhash.learned import Count, Part, Table
 from streamhash.parameters import SEED, Choice, Number, Whole
 from streamhash.reservoir import Reservoir
+from streamhash.search import HammingIndex
 
 PRICE = 0.001  # bits of information that encoding an item of a collection anew is worth
 SHARE = 0.2  # of the time, that refreshes may take
@@ -198,26 +199,25 @@ def code_gain(
     def measured(model: OnlineHasher) -> Gain:
         items, asked = model.transform(sample), model.transform(queries)
         information = code_information(items, same, model.n_bits, queries=asked)
-        return Gain(information, _precisions(items, asked, same))
+        return Gain(information, _precisions(items, asked, same, model.n_bits))
 
     better, worse = measured(new), measured(old)
     return Gain(better.bits - worse.bits, better.precisions - worse.precisions)
 
 
-def _precisions(items: Codes, queries: Codes, same: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _precisions(
+    items: Codes, queries: Codes, same: NDArray[np.bool_], n_bits: int
+) -> NDArray[np.float64]:
     """Return the share of neighbours among the nearest items of each query; of ties, the first.
 
     Of no items, as when all of the sample were replaced, it is 0.
     """
     if not len(items):
         return np.zeros(len(queries))
-    k, n = min(NEIGHBOURS, len(items)), len(items)
-    found = np.empty(len(queries))
-    for i, query in enumerate(queries):
-        distances = np.bitwise_count(items ^ query).sum(axis=1, dtype=np.int64)
-        nearest = np.argpartition(distances * n + np.arange(n), k - 1)[:k]
-        found[i] = same[i, nearest].mean()
-    return found
+    index = HammingIndex(n_bits)
+    index.add(None, items)
+    _, nearest = index.search(queries, min(NEIGHBOURS, len(items)))
+    return np.asarray(np.take_along_axis(same, nearest, axis=1).mean(axis=1))
 
 
 def information_gain(

@@ -242,11 +242,11 @@ class Calibration(Streaming):
         own = np.full((n, max(map(len, names), default=0)), -1)
         for i, row in enumerate(names):
             own[i, : len(row)] = row
-        far, same = np.empty((n, len(turns)), np.int64), np.empty((n, len(turns)), bool)
-        for j, turn in enumerate(turns):
-            others, codes = (np.roll(values, turn, axis=0) for values in (own, judged.codes))
-            far[:, j] = np.bitwise_count(judged.codes ^ codes).sum(axis=1)
-            same[:, j] = ((own[:, :, None] == others[:, None]) & (own[:, :, None] >= 0)).any((1, 2))
+        others = (np.arange(n)[:, None] - np.array(turns, np.int64)) % max(n, 1)  # (n, turns)
+        apart = np.bitwise_count(judged.codes[:, None] ^ judged.codes[others])
+        far = apart.sum(axis=2, dtype=np.int64)
+        mine, theirs = own[:, None, :, None], own[others][:, :, None]
+        same = ((mine == theirs) & (mine >= 0)).any((2, 3))
         far[judged.distances[:, :1].max(axis=1, initial=-1) < 0] = -1  # no neighbour at all
         distances = np.concatenate([judged.distances, far], axis=1)
         right = np.concatenate([judged.right, same], axis=1)

@@ -94,7 +94,7 @@ class _Batch:
     def heads(self) -> list[list[bytes]]:
         """What is told of each neighbour of each query, up to its metadata."""
         there = self._whole.keys >= 0
-        columns = {name: each[there].tolist() for name, each in _told(self._whole).items()}
+        columns = {name: each[there].tolist() for name, each in _arrays(self._whole).items()}
         columns["label"] = self._whole.listing.label_names_of(self._whole.keys[there])
         form = b'{%b,"metadata":' % b",".join([b'"%b":%%b' % name.encode() for name in columns])
         heads = iter([form % each for each in zip(*map(each_text, columns.values()), strict=True)])
@@ -120,11 +120,11 @@ class _Batch:
 
 def _columns(answer: Answer) -> dict[str, list[Any]]:
     """Return what is told of neighbours beside metadata, each as a list for each query."""
-    lists = {name: each.tolist() for name, each in _told(answer).items()}
+    lists = {name: each.tolist() for name, each in _arrays(answer).items()}
     return {**lists, "label": answer.labels()}
 
 
-def _told(answer: Answer) -> dict[str, NDArray[Any]]:
+def _arrays(answer: Answer) -> dict[str, NDArray[Any]]:
     """Return what is told of neighbours beside labels and metadata, (n, k) each."""
     columns = {"id": answer.ids(), "distance": answer.distances}
     more = {"score": answer.scores, "probability": answer.probabilities}

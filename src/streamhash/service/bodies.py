@@ -86,7 +86,7 @@ def read_json(content: Bytes, form: Form) -> dict[str, Any]:
 
 
 def _read_plain(content: bytes, form: Form) -> dict[str, Any] | None:
-    """Return what a body of vectors and single values says, as most are; None of any other.
+    """Return what a body of vectors, ids, labels and single values says, as most are; else None.
 
     What is returned is what the reader below would return, in a quarter of the time: of whatever is
     not plain, and of every fault, that one tells.
@@ -106,9 +106,17 @@ def _read_plain(content: bytes, form: Form) -> dict[str, Any] | None:
             if (rows := _plain_rows(value, form.most, only_numbers=only_numbers)) is None:
                 return None
             fields[name] = rows
-        elif type(value) not in (int, float, bool, str) or len(str(value)) > PLAIN_TEXT:
+        elif type(value) is list and name in ("ids", "labels"):
+            if len(value) > form.most or not all(each is None or _is_plain(each) for each in value):
+                return None
+        elif not _is_plain(value):
             return None
     return fields
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it is a single value, and short."""
+    return type(value) in (int, float, bool, str) and len(str(value)) <= PLAIN_TEXT
 
 
 def _plain_rows(rows: Any, most: int, *, only_numbers: bool) -> NDArray[np.float32] | None:
