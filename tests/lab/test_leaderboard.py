@@ -168,7 +168,7 @@ MISFITS = {
     "code length": ({"n_bits": 12}, "code length: 12; on digits, 32 or 48 or 64 or 128 counts"),
     "stream": ({"label_noise": 0.5}, "stream: shuffled, 0.5 wrong labels; shuffled, sorted,"),
     "mAP": ({"metrics": {"map": 1.5}}, "mAP: 1.5; it lies between 0 and 1"),
-    "version": ({"version": None}, "version is missing"),
+    "fields": ({"version": None, "machine": None}, "fields lack version, machine;"),
     "rows learned": ({"instances": 3}, "method has learned 3 of 1497 rows"),
     "seconds": ({"seconds": {}}, "seconds to learn and to encode are missing"),
     "method": ({"method": "best"}, "method: best; pass package.module:Class"),

@@ -177,7 +177,7 @@ def kept_fields(row: Row) -> Row:
     if "map_by_class" not in metrics and row["queries_per_class"] and not row.get("query_share"):
         metrics["map_by_class"] = metrics["map"]  # all classes ask equally often
     cpu = {what: {"cpu": round(row["seconds"][what]["cpu"], 4)} for what in ("learn", "encode")}
-    machine = {"cpu": row["machine"]["cpu"]}
+    machine = {"cpu": row["machine"].get("cpu", "unknown")}
     return {name: row[name] for name in FIELDS} | {
         "metrics": metrics,
         "seconds": cpu,
@@ -252,17 +252,18 @@ def _misfit(row: Row, rules: Rules) -> Misfit | None:
     found = rules.block(row)
     if isinstance(found, Misfit):
         return found
+    without = [name for name in (*FIELDS, "machine", "seconds") if row.get(name) is None]
+    if without:
+        return Misfit("fields", f"fields lack {', '.join(without)}")
     method, quality = row["method"], row["metrics"].get("map")
     if method not in METHODS and ":" not in method:
         return Misfit("method", f"method: {method}; pass package.module:Class, or one of ours")
     if not isinstance(quality, float | int) or not 0 <= quality <= 1:
         return Misfit("mAP", f"mAP: {quality!r}; it lies between 0 and 1")
-    if not isinstance(row.get("version"), str) or not row["version"]:
-        return Misfit("version", "version is missing: which one of streamhash has made it")
-    if row.get("instances") != row["stream"]:
-        learned = f"{row.get('instances')} of {row['stream']} rows"
+    if row["instances"] != row["stream"]:
+        learned = f"{row['instances']} of {row['stream']} rows"
         return Misfit("rows learned", f"method has learned {learned}")
-    times = [row.get("seconds", {}).get(what, {}).get("cpu") for what in ("learn", "encode")]
+    times = [row["seconds"].get(what, {}).get("cpu") for what in ("learn", "encode")]
     if not all(isinstance(each, float | int) and each >= 0 for each in times):
         return Misfit("seconds", "seconds to learn and to encode are missing")
     return None
