@@ -144,6 +144,16 @@ def test_who_has_no_rank_is_told_why():
         board.ranking("best")
 
 
+def test_seeds_without_the_metric_do_not_count():
+    block = RULES.part("several-labels").blocks[0]
+    both = {"metrics": {"map": 0.4, "map_by_class": 0.3}}
+    rows = [row("lsh", 0.5, block, seed=1), row("osh", 0.5, block, seed=1, **both)]
+    rows += [row(method, 0.5, block, **both) for method in ("lsh", "osh")]
+    found = Leaderboard(rows).ranking("several-labels", "map_by_class", blocks=[block])
+    assert found.seeds[block] == (0,)
+    assert Leaderboard(rows).ranking("several-labels", blocks=[block]).seeds[block] == (0, 1)
+
+
 def test_classes_that_ask_equally_often_have_one_mean():
     assert kept_fields(row(quality=0.25))["metrics"] == {"map": 0.25, "map_by_class": 0.25}
     reuters = row("lsh", 0.25, RULES.part("several-labels").blocks[0])

@@ -423,7 +423,7 @@ class Leaderboard:
             )
         seeds = {
             block: tuple(
-                sorted(set.intersection(*(set(self.found(method, block)) for method in methods)))
+                sorted(set.intersection(*(self._seeds(each, block, metric) for each in methods)))
             )
             for block in wanted
         }
@@ -459,16 +459,21 @@ class Leaderboard:
         """Whether a method has what a rank over the blocks needs."""
         return all(NEEDED_SEED in self.found(method, block) for block in blocks)
 
+    def _seeds(self, method: str, block: Block, metric: str) -> set[int]:
+        """Return the seeds of which a method has a value."""
+        rows = self.found(method, block)
+        return {seed for seed, row in rows.items() if metric in row["metrics"]}
+
     def _value(self, method: str, block: Block, seeds: Iterable[int], metric: str) -> float:
         rows = self.found(method, block)
         return float(np.mean([rows[seed]["metrics"][metric] for seed in seeds]))
 
     def _missing(self, method: str, blocks: Iterable[Block], metric: str) -> str:
         """Say what a method lacks to be ranked over blocks; empty if nothing."""
-        without = [block for block in blocks if NEEDED_SEED not in self.found(method, block)]
+        without = [block for block in blocks if not self.is_complete(method, [block])]
         if not without:
-            rows = [row for block in blocks for row in self.found(method, block).values()]
-            return "" if all(metric in row["metrics"] for row in rows) else f"rows without {metric}"
+            has = all(NEEDED_SEED in self._seeds(method, block, metric) for block in blocks)
+            return "" if has else f"rows without {RANKED_BY[metric]}"
         sets = list(dict.fromkeys(block.data for block in without))
         if all(self.rules.sets[data].several_labels for data in sets) and learns_one_label(method):
             return f"for one label a row, and {', '.join(sets)} has several"

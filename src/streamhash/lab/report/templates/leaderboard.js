@@ -80,7 +80,7 @@ function whyUnranked(method, blocks) {
   const metric = metricNames.indexOf(state.metric);
   const missing = blocks.filter((block) => !seedsOf(method, block).some((each) => each[0] === 0));
   if (!missing.length) {
-    const without = blocks.some((block) => seedsOf(method, block).some((each) => each[1][metric] === null));
+    const without = blocks.some((block) => seedsOf(method, block).some((each) => each[0] === 0 && each[1][metric] === null));
     return without ? `rows without ${board.metrics[state.metric]}` : "";
   }
   const sets = unique(missing.map((block) => board.blocks[block][0]));
@@ -99,7 +99,7 @@ function rank() {
   }
   const methods = blocks.length ? state.methods.filter((method) => !unranked.has(method)) : [];
   const seeds = blocks.map((block) => { // those that all ranked methods have
-    const lists = methods.map((method) => seedsOf(method, block).map((each) => each[0]));
+    const lists = methods.map((method) => seedsOf(method, block).filter((each) => each[1][metric] !== null).map((each) => each[0]));
     return lists.length ? lists[0].filter((seed) => lists.every((list) => list.includes(seed))) : [];
   });
   const value = (method, j, ofSeeds) => {
