@@ -261,6 +261,7 @@ def test_a_refresh_is_due_when_what_was_missed_exceeds_what_it_costs():
         ({"precision": -0.03, "error": 0.05, "seconds": 0.1, "spare": 5}, None),
         ({"spare": 5}, "too few labelled items have asked"),
         ({"gain": 2.0}, None),
+        ({"gain": 2.0, "precision": -0.05, "error": 0.01}, None),
         ({"gain": 2.0, "spare": -2}, "in 10 s"),
     ],
 )

@@ -54,7 +54,8 @@ class RefreshPolicy(NamedTuple):
     no more than that share of the time. Of a quiet time SAVED_SECONDS are left over for later. How
     sure the gain must be depends on what of them it takes: nearly nothing, and it is enough that it
     may be so, by its standard error; all of it, and there must be so much less the error. So small
-    collections refresh freely. While no labelled item has asked since the last, bits decide.
+    collections refresh freely. Also when the bits of information are worth PRICE: they see what
+    precision by wrong labels, or of a few queries, does not.
 
     ``price``: when the bits of information that a refresh gains exceed ``price`` bits for every
     item that would be encoded anew. A collection sums up the gain over each item that came: so a
@@ -135,8 +136,10 @@ class RefreshPolicy(NamedTuple):
         takes of the time that is saved, 1 at most.
         """
         gain, error = prospect.precision, prospect.error
+        if prospect.gain > PRICE * prospect.items:
+            return 0.0
         if gain is None:
-            return 0.0 if prospect.gain > PRICE * prospect.items else None
+            return None
         if gain - error >= LEAST_GAIN:
             return 0.0
         if gain + error <= LEAST_GAIN:
