@@ -301,7 +301,7 @@ function showDetail(method, block, about) {
     element("h3", {}, `${facts.name}, ${blockName(block)}`),
     element("p", { class: "quiet" }, `${facts.settings[board.blocks[block][0]]} settings, ${about}; streamhash ${unique(cells.map((each) => each[4])).join(", ")}, ${unique(cells.map((each) => each[5])).join(", ")}`),
     element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...cells.map((each) => row(...each.slice(0, 4)))))),
-    element("pre", {}, cells.map((each) => each[6]).join("\n")));
+    element("pre", {}, ...cells.flatMap((each) => [...each[6].split(" ").flatMap((word) => [element("span", {}, word), " "]), "\n"])));
   detail.showPopover();
 }
 
