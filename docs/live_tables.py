@@ -114,6 +114,35 @@ def price_table(method: str = "sdoh") -> str:
     return "\n".join(lines)
 
 
+REFRESHED = {  # the streams of benchmarks/refresh_policies.py: data and seconds between pieces
+    ("mnist", 0.0): "MNIST at full speed",
+    ("long-tail", 1.0): "embeddings, 200 a second",
+}
+POLICIES = {"gain": '`"gain"`', "auto": '`"auto"`', "200": "every stage", "manual": "never"}
+
+
+def policy_table() -> str:
+    """What each policy found along a stream, and after it, and the time it took."""
+    head = ["precision@10", "along", "at the end", "at rest", "by hand"]
+    head += ["refreshes", "longest, s", "of the time"]
+    lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
+    rows = read("refresh.jsonl")
+    for (data, every), stream in REFRESHED.items():
+        found = chosen(rows, data=data, every=every)
+        for seed, policy in itertools.product(sorted({row["seed"] for row in found}), POLICIES):
+            for row in chosen(found, seed=seed, policy=policy):
+                cells = [f"{stream}, {row['items']:,} items, seed {seed}; {POLICIES[policy]}"]
+                cells += [f"{np.mean(row['along']):.3f}"]
+                cells += [f"{row[name]:.3f}" for name in ("end", "rest", "by_hand")]
+                cells += [
+                    str(row["refreshes"]),
+                    f"{row['longest']:.2f}",
+                    f"{row['refreshing']:.1%}",
+                ]
+                lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def alarm_table() -> str:
     """How soon changes are noticed, and how often without one."""
     rows = chosen(read("drift.jsonl"), strategy="on its own")

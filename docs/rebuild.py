@@ -30,7 +30,14 @@ from leaderboard_tables import (
     ranking_table,
     shipped_text,
 )
-from live_tables import alarm_table, draw_drift, drift_table, million_table, price_table
+from live_tables import (
+    alarm_table,
+    draw_drift,
+    drift_table,
+    million_table,
+    policy_table,
+    price_table,
+)
 from option_tables import with_options
 from order_tables import ablation_table, draw_sorted, noise_table, order_table, sorted_figure
 from performance_tables import (
@@ -286,6 +293,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "live-million": million_table,
     "live-alarms": alarm_table,
     "live-price": price_table,
+    "live-policies": policy_table,
     "live-feedback": feedback_table,
     "sorted-stream": sorted_figure,
     "ablation": ablation_table,

@@ -54,8 +54,7 @@ class RefreshPolicy(NamedTuple):
     no more than that share of the time. Of a quiet time SAVED_SECONDS are left over for later. How
     sure the gain must be depends on what of them it takes: nearly nothing, and it is enough that it
     may be so, by its standard error; all of it, and there must be so much less the error. So small
-    collections refresh freely. Also when the bits of information are worth PRICE: they see what
-    precision by wrong labels, or of a few queries, does not.
+    collections refresh freely. Also when the bits of information are worth PRICE, as below.
 
     ``price``: when the bits of information that a refresh gains exceed ``price`` bits for every
     item that would be encoded anew. A collection sums up the gain over each item that came: so a
