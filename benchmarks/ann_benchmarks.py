@@ -12,12 +12,13 @@ Data sets have its form (train, test, neighbors, distances, the attribute distan
 HDF5) and lie in the cache, made here of what is at hand, 256 bits each:
 
 - ``mnist-256-hamming``: 256 random projections of MNIST, as its sift-256-hamming has of SIFT;
-- ``mnist-itq-256-hamming``, ``miniplaces-itq-256-hamming``: codes of ITQ, learned on the stream;
-- ``mnist-sdoh-256-hamming``: codes of SDOH, learned with labels: items of a class lie together.
+- ``mnist-itq-256-hamming``, ``miniplaces-itq-256-hamming``: codes of ITQ, which has learned 5,000
+  of the rows;
+- ``mnist-sdoh-256-hamming``: codes of SDOH, of as many rows with labels: a class lies together.
 
 A file of its own (sift-256-hamming.hdf5) does as well: pass its path.
 
-    python benchmarks/ann_benchmarks.py [DATA ...] [--queries 300] [--runs 2]
+    python benchmarks/ann_benchmarks.py [DATA ...] [--queries 200] [--runs 2]
 
 Rows are kept in results/ann_benchmarks/hamming.jsonl.
 """
@@ -45,7 +46,7 @@ from streamhash.lab.run import describe_machine
 ROOT = Path(__file__).parents[1]
 ROWS = ROOT / "results" / "ann_benchmarks" / "hamming.jsonl"
 BITS, COUNT, NEIGHBOURS, SEED = 256, 10, 100, 0
-LEARNED, TRAIN, TEST = 10_000, 50_000, 1_000
+LEARNED, TRAIN, TEST = 5_000, 30_000, 1_000
 SETS = {  # by name: data set, and the method whose codes it has
     "mnist-256-hamming": ("mnist", "lsh"),
     "mnist-itq-256-hamming": ("mnist", "itq"),
@@ -146,7 +147,7 @@ class FaissHNSW(FaissFlat):
 
     def build(self, bits: int, codes: NDArray[np.uint8]) -> Any:
         index = faiss.IndexBinaryHNSW(bits, self.links)
-        index.hnsw.efConstruction = 100
+        index.hnsw.efConstruction = 40
         index.add(codes)
         return index
 
@@ -248,7 +249,7 @@ def run(name: str, path: Path, n_queries: int, n_runs: int) -> Iterator[dict[str
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", nargs="*", default=[*SETS])
-    parser.add_argument("--queries", type=int, default=300)
+    parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--out", type=Path, default=ROWS)
     arguments = parser.parse_args()

@@ -52,7 +52,14 @@ from performance_tables import (
     search_table,
     threads_table,
 )
-from runbook_tables import cost_table as runbook_cost, draw_runbooks, labels_table, recall_table
+from runbook_tables import (
+    ann_table,
+    cost_table as runbook_cost,
+    draw_ann_benchmarks,
+    draw_runbooks,
+    labels_table,
+    recall_table,
+)
 from scale_charts import draw_memory, draw_past_memory
 from scale_tables import memory_table, past_memory_table, reencoding_table
 from sentence_tables import sentence_table
@@ -304,6 +311,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "fault-cost": cost_table,
     "wrong-labels": noise_table,
     "sentence-codes": sentence_table,
+    "ann-benchmarks": ann_table,
     "runbook-recall": recall_table,
     "runbook-labels": labels_table,
     "runbook-cost": runbook_cost,
@@ -353,6 +361,7 @@ def draw() -> None:
     save_png(draw_feedback(), folder / "feedback.png", dpi=110)
     save_png(draw_leaderboard(), folder / "leaderboard.png", dpi=110)
     save_png(draw_runbooks(), folder / "runbooks.png", dpi=110)
+    save_png(draw_ann_benchmarks(), folder / "ann-benchmarks.png", dpi=110)
     if (along_classes := draw_sorted()) is not None:
         save_png(along_classes, folder / "sorted-stream.png", dpi=110)
     for name in FIGURES:

@@ -92,3 +92,39 @@ def test_the_configuration_names_classes_that_are_there():
 
 def test_the_example_of_its_docstring_runs():
     assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0
+
+
+def test_our_script_follows_its_protocol(tmp_path, monkeypatch):
+    pytest.importorskip("faiss", reason="faiss-cpu is not installed")
+    h5py = pytest.importorskip("h5py")
+    script = pytest.importorskip("ann_benchmarks")
+    rng = np.random.default_rng(0)
+    train, test = rng.integers(0, 2, (400, 32)) != 0, rng.integers(0, 2, (6, 32)) != 0
+    distances = np.sort((test[:, None] != train).mean(axis=2), axis=1)[:, :100]
+    nearest = np.argsort((test[:, None] != train).mean(axis=2), axis=1)
+    exact = [row[:10].tolist() for row in nearest]
+    assert script.recall(exact, train, test, distances) == 1.0
+    assert script.recall([row[:5] for row in exact], train, test, distances) == 0.5
+    assert script.recall([row[-10:].tolist() for row in nearest], train, test, distances) == 0.0
+    tied = [
+        np.flatnonzero((train != v).mean(axis=1) <= d[9])[-10:]
+        for v, d in zip(test, distances, strict=True)
+    ]
+    assert script.recall([row.tolist() for row in tied], train, test, distances) == 1.0
+    with h5py.File(tmp_path / "own.hdf5", "w") as file:
+        file.attrs["distance"] = "hamming"
+        file["train"], file["test"], file["distances"] = train, test, distances
+    made = {
+        "streamhash-exact": lambda: StreamhashExact("hamming"),
+        "faiss-flat": script.FaissFlat,
+        "faiss-ivf": lambda: script.FaissIVF(8),
+        "faiss-hnsw": lambda: script.FaissHNSW(8),
+    }
+    groups = {"faiss-ivf": [(8,)], "faiss-hnsw": [(200,)]}
+    found = {name: script.Algorithm(make, groups.get(name, [()])) for name, make in made.items()}
+    monkeypatch.setattr(script, "algorithms", lambda: found)
+    rows = [*script.run("own", tmp_path / "own.hdf5", 6, 1)]
+    assert [row["algorithm"] for row in rows] == [*made]
+    assert all(row["recall"] == row["batch_recall"] for row in rows)
+    assert [row["recall"] for row in rows[:3]] == [1.0] * 3
+    assert rows[3]["recall"] > 0.8
