@@ -6,10 +6,10 @@ from scipy.stats import friedmanchisquare
 
 from streamhash.lab.ranks import (
     block_ranks,
+    cliques,
     critical_difference,
     critical_value,
     friedman,
-    not_told_apart,
 )
 
 # Table 6 of Demšar 2006: AUC of C4.5, and of C4.5 with m, cf, or both tuned, on 14 data sets.
@@ -74,8 +74,8 @@ def test_the_example_of_demsar():
 
 def test_groups_are_as_large_as_they_can_be():
     ranks = [1.0, 1.8, 2.0, 3.4, 5.0]
-    assert not_told_apart(ranks, 1.1) == [(0, 2)]
-    assert not_told_apart(ranks, 1.5) == [(0, 2), (2, 3)]
-    assert not_told_apart(ranks, 10) == [(0, 4)]
-    assert not_told_apart(ranks, 0.1) == []
-    assert not_told_apart([1.0, 2.0], 1.0) == []  # a critical difference apart is told apart
+    assert cliques(ranks, 1.1) == [(0, 2)]
+    assert cliques(ranks, 1.5) == [(0, 2), (2, 3)]
+    assert cliques(ranks, 10) == [(0, 4)]
+    assert cliques(ranks, 0.1) == []
+    assert cliques([1.0, 2.0], 1.0) == []  # a critical difference apart is told apart

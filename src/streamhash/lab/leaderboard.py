@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from streamhash.errors import FileError, InputError, MissingDataError
 from streamhash.hashers import METHODS
 from streamhash.lab.datasets import DataSet, available, load_data
-from streamhash.lab.ranks import block_ranks, critical_difference, friedman, not_told_apart
+from streamhash.lab.ranks import block_ranks, cliques, critical_difference, friedman
 from streamhash.lab.rows import LATER, ROWS_FILE, Row, read_rows
 from streamhash.lab.run import Method, Plan, Running, find_method, plan_cell, run_cells
 
@@ -300,7 +300,7 @@ class Ranking:
     @cached_property
     def groups(self) -> list[tuple[str, ...]]:
         """The groups of methods that are not told apart."""
-        found = not_told_apart(self.mean_ranks, self.difference)
+        found = cliques(self.mean_ranks, self.difference)
         return [self.methods[first : last + 1] for first, last in found]
 
     @property

@@ -76,12 +76,12 @@ def critical_difference(n_methods: int, n_blocks: int, alpha: float = ALPHA) -> 
     return critical_value(n_methods, alpha) * spread
 
 
-def not_told_apart(mean_ranks: Sequence[float], difference: float) -> list[tuple[int, int]]:
+def cliques(mean_ranks: Sequence[float], difference: float) -> list[tuple[int, int]]:
     """Return the groups of methods that are not told apart: first and last, of rising mean ranks.
 
     A group that lies within another is left out, and so is a method alone.
 
-    >>> not_told_apart([1.0, 1.5, 2.5, 4.0], 1.6)
+    >>> cliques([1.0, 1.5, 2.5, 4.0], 1.6)
     [(0, 2), (2, 3)]
     """
     groups: list[tuple[int, int]] = []

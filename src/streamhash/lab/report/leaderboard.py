@@ -137,8 +137,8 @@ def sentences(ranking: Ranking) -> list[str]:
     for method, why in ranking.unranked.items():
         by_reason.setdefault(why, []).append(method_name(method))
     if by_reason:
-        told = [f"{join(names)} ({why})" for why, names in by_reason.items()]
-        said.append(f"Without a rank: {'; '.join(told)}.")
+        reasons = [f"{join(names)} ({why})" for why, names in by_reason.items()]
+        said.append(f"Without a rank: {'; '.join(reasons)}.")
     return said
 
 
