@@ -1,10 +1,14 @@
 """Kernels are compiled once for a machine, which is announced, and quick to load after that."""
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from streamhash.kernels import compile
 
 pytestmark = pytest.mark.slow  # each process compiles
 
@@ -50,6 +54,28 @@ def test_what_was_loaded_and_what_is_compiled_work_in_one_process(tmp_path):
     start(tmp_path)
     assert start(tmp_path, "float32") == (["False", "True"], ANNOUNCED)
     assert start(tmp_path, "float32") == (["False", "False"], "")
+
+
+def test_a_change_in_any_file_of_kernels_compiles_them_anew(tmp_path):
+    changed = "import streamhash.kernels.compile as c\nc._stamp = lambda: 'another'\n"
+    start(tmp_path)
+    assert start(tmp_path, program=changed + PROGRAM) == (["True"], ANNOUNCED)
+    assert start(tmp_path) == (["False"], "")
+
+
+def test_the_stamp_is_of_every_file_of_kernels(tmp_path):
+    copy = tmp_path / "kernels"
+    shutil.copytree(Path(compile.__file__).parent, copy, ignore=shutil.ignore_patterns("*.nb*"))
+    show = [sys.executable, "-c", "import compile; print(compile._stamp())"]
+
+    def stamp():
+        done = subprocess.run(show, cwd=copy, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    assert stamp() == compile._stamp()
+    with (copy / "hamming" / "planes.py").open("a") as file:
+        file.write("# changed\n")
+    assert stamp() != compile._stamp()
 
 
 def test_without_the_insides_of_numba_kernels_are_plain_cached_functions(tmp_path):

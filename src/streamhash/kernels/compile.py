@@ -5,15 +5,20 @@ finds nothing in its cache on disk), a line is logged as a warning on ``streamha
 that a person sees why the first call takes seconds. Silence it with
 ``logging.getLogger("streamhash.kernels").setLevel(logging.ERROR)``.
 
+A kernel has others compiled into it, of any file of this folder, so what is kept counts only while
+all of these files are as they were.
+
 The quick loading, the announcement and the care for forks use parts of numba that are not public.
 Where a version of numba lacks them, kernels are plain ``njit(cache=True)`` functions, and nothing
 is announced.
 """
 
+import hashlib
 import logging
 import os
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -57,11 +62,14 @@ def _quick_cache() -> Any:
         from numba.core.runtime.nrt import rtsys
     except ImportError:
         return None
-    used = ("_guard_against_spurious_io_errors", "_load_overload", "load_overload")
+    used = ("_guard_against_spurious_io_errors", "_index_key", "_load_overload", "load_overload")
     if not all(hasattr(FunctionCache, name) for name in used) or not hasattr(rtsys, "initialize"):
         return None
 
     class QuickCache(FunctionCache):
+        def _index_key(self, sig: Any, codegen: Any) -> Any:
+            return *super()._index_key(sig, codegen), _stamp()  # type: ignore[no-untyped-call]
+
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             rtsys.initialize(target_context)
             try:
@@ -72,6 +80,15 @@ def _quick_cache() -> Any:
                 return None
 
     return QuickCache
+
+
+@cache
+def _stamp() -> str:
+    """Tell the files of all kernels from those of other versions."""
+    stamp = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        stamp.update(path.read_bytes())
+    return stamp.hexdigest()
 
 
 def _announce_compiling() -> None:

@@ -18,8 +18,6 @@ their keys, one with the code of the last of the nearest comes too late, and non
 ``plain_nearest`` is the plain NumPy twin.
 """
 
-# numba's cache notices a change of this file, not of those it calls: delete it after editing them.
-
 import math
 from typing import NamedTuple
 

@@ -8,8 +8,6 @@ most are far, and the loops of the search pass over them many times as fast: ``w
 ``count_within`` give the same numbers, to the last digit.
 """
 
-# numba's cache notices a change of this file, not of those it calls: delete it after editing them.
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

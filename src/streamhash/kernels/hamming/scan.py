@@ -19,8 +19,6 @@ items again and writes each to its place.
 by sorting what the others compute.
 """
 
-# numba's cache notices a change of this file, not of planes.py: delete it after editing that.
-
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
