@@ -19,6 +19,7 @@ numbers, and a row's features do not depend on its neighbours.
 """
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -92,12 +93,12 @@ def plain_fourier_features(
 
 def linear_features(U: Floats, signs: Signs, m: int, out: Floats, first: int = 0) -> None:
     """Write what ``plain_linear_features`` returns into ``out``."""
-    _write(LINEAR, U, signs, np.full(m, m**-0.5), np.zeros(m), out, first)
+    _write(LINEAR, U, signs, _even_columns(len(signs), signs.shape[2], m), m, out, first)
 
 
 def absolute_features(U: Floats, signs: Signs, m: int, out: Floats, first: int = 0) -> None:
     """Write what ``plain_absolute_features`` returns into ``out``."""
-    _write(ABSOLUTE, U, signs, np.full(m, m**-0.5), np.zeros(m), out, first)
+    _write(ABSOLUTE, U, signs, _even_columns(len(signs), signs.shape[2], m), m, out, first)
 
 
 def fourier_features(
@@ -105,18 +106,28 @@ def fourier_features(
 ) -> None:
     """Write what ``plain_fourier_features`` returns into ``out``."""
     # Angles in whole turns: what lies beyond one is then taken off exactly.
-    turns = lengths / (2 * math.pi * math.sqrt(signs.shape[2]))
-    _write(FOURIER, U, signs, turns, phases / (2 * math.pi), out, first)
+    n_blocks, _, p = signs.shape
+    turns = lengths / (2 * math.pi * math.sqrt(p))
+    columns = _columns(n_blocks, p, turns, phases / (2 * math.pi))
+    _write(FOURIER, U, signs, columns, len(lengths), out, first)
+
+
+def _columns(n_blocks: int, p: int, scales: Any, shifts: Any) -> Floats:
+    """Return what columns are multiplied by, and what is added to them (2, n_blocks · p)."""
+    columns = np.zeros((2, n_blocks * p), np.float32)
+    columns[:, : len(scales)] = scales / p, shifts  # z is what the transforms give, divided by p
+    return columns
+
+
+@lru_cache(8)  # for single rows, whose features take little longer than this
+def _even_columns(n_blocks: int, p: int, m: int) -> Floats:
+    return _columns(n_blocks, p, np.full(m, m**-0.5), np.zeros(m))
 
 
 def _write(
-    kind: int, U: Floats, signs: Signs, scales: Any, shifts: Any, out: Floats, first: int
+    kind: int, U: Floats, signs: Signs, columns: Floats, m: int, out: Floats, first: int
 ) -> None:
-    """Make features of a kind of scale · z and shift, one of each a column."""
-    n_blocks, _, p = signs.shape
-    m = len(scales)
-    columns = np.zeros((2, n_blocks * p), np.float32)
-    columns[:, :m] = scales / p, shifts  # z is what the transforms give, divided by p
+    """Make m features of a kind of the columns of z."""
     # An array that is read-only would be another type to the compiled loop.
     rows = np.require(U, np.float32, ["C", "W"])
     _fill(kind, rows, signs.astype(np.float32), columns[0], columns[1], m, out, first)
