@@ -259,7 +259,13 @@ def test_a_refresh_is_due_when_what_was_missed_exceeds_what_it_costs():
         ({"precision": 0.003, "error": 0.05, "seconds": 2, "spare": 4}, None),
         ({"precision": 0.002, "error": 0.05, "seconds": 2, "spare": 3.6}, "2.0 s, .*: in 2 s"),
         ({"precision": -0.03, "error": 0.05, "seconds": 0.1, "spare": 5}, None),
-        ({"spare": 5}, "too few labelled items have asked"),
+        ({"spare": 5}, "too little was learned since the last; 99 more items will do"),
+        ({"spare": 5, "learned": 99}, "; 1 more items will do"),
+        # A tenth more was learned: that is enough, unless it is known to be worse.
+        ({"learned": 100}, None),
+        ({"learned": 100, "spare": -1, "seconds": 4}, "takes 4.0 s, .* in 5 s"),
+        ({"learned": 100, "precision": 0.0005, "error": 0.0001}, None),
+        ({"learned": 100, "precision": -0.05, "error": 0.04}, "would gain -0.050 ± 0.040"),
         ({"gain": 2.0}, None),
         ({"gain": 2.0, "precision": -0.05, "error": 0.01}, None),
         ({"gain": 2.0, "spare": -2}, "in 10 s"),
@@ -267,7 +273,7 @@ def test_a_refresh_is_due_when_what_was_missed_exceeds_what_it_costs():
 )
 def test_a_refresh_by_what_it_costs(prospect, reason):
     policy = RefreshPolicy.parse("auto", place="test")
-    asked = Prospect(**{"learned": 1, "gain": 0.0, "items": 1000, **prospect})
+    asked = Prospect(**{"learned": 1, "gain": 0.0, "items": 1000, "known": 1000, **prospect})
     found = policy.reason(asked)
     if reason is None:
         assert found is None

@@ -6,6 +6,7 @@ and a sample of the stream tells when the step from the one to the other is wort
 encoding everything anew (Cakir et al., ICCV 2017).
 """
 
+import math
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -31,6 +32,7 @@ from streamhash.search import HammingIndex
 PRICE = 0.001  # bits of information that encoding an item of a collection anew is worth
 SHARE = 0.2  # of the time, that refreshes may take
 LEAST_GAIN = 0.002  # in precision, that is worth a refresh
+LEAST_GROWTH = 0.1  # of what was learned, that is worth one unless it is known to gain nothing
 SAVED_SECONDS = 5.0  # for refreshes, that a quiet time leaves at most
 NEIGHBOURS = 10  # among which precision is measured
 
@@ -45,16 +47,19 @@ class Prospect(NamedTuple):
     error: float = 0.0  # standard error of that
     seconds: float = 0.0  # that it would take
     spare: float = 0.0  # seconds that there are for refreshes now; below 0, they took too much
+    known: int = 0  # items learned by the last
 
 
 class RefreshPolicy(NamedTuple):
     """When to encode all items anew: by hand, after every so many learned items, or when it pays.
 
-    ``share``: when precision among ten neighbours would gain LEAST_GAIN, and refreshes so far took
-    no more than that share of the time. Of a quiet time SAVED_SECONDS are left over for later. How
-    sure the gain must be depends on what of them it takes: nearly nothing, and it is enough that it
-    may be so, by its standard error; all of it, and there must be so much less the error. So small
-    collections refresh freely. Also when the bits of information are worth PRICE, as below.
+    ``share``: when there is something to gain, and refreshes so far took no more than that share of
+    the time; of a quiet time SAVED_SECONDS are left over for later. There is when a tenth more was
+    learned than by the last one (LEAST_GROWTH), unless precision among ten neighbours was seen to
+    lose by it; or when precision would gain LEAST_GAIN. How sure that must be depends on what the
+    refresh takes of the saved time: nearly nothing, and it is enough that it may be so, by its
+    standard error; all of it, and there must be so much less the error. Also when the bits of
+    information are worth PRICE, as below.
 
     ``price``: when the bits of information that a refresh gains exceed ``price`` bits for every
     item that would be encoded anew. A collection sums up the gain over each item that came: so a
@@ -113,7 +118,8 @@ class RefreshPolicy(NamedTuple):
         if self._seconds_needed(prospect) is not None:
             return None
         if prospect.precision is None:
-            return "too few labelled items have asked since the last refresh"
+            more = math.ceil(LEAST_GROWTH * prospect.known) - prospect.learned
+            return f"too little was learned since the last; {max(more, 1):,} more items will do"
         return (
             f"precision would gain {prospect.precision:+.3f} ± {prospect.error:.3f}, too little "
             f"for the {prospect.seconds:.1f} s that it takes"
@@ -131,11 +137,14 @@ class RefreshPolicy(NamedTuple):
     def _seconds_needed(self, prospect: Prospect) -> float | None:
         """Return how much time must be saved for the gain to be worth it; None if it is not.
 
-        It is worth it if gain + (1 − 2r) error ≥ LEAST_GAIN, where r is the part that the refresh
-        takes of the time that is saved, 1 at most.
+        It is worth it if much more was learned and nothing speaks against it, or if
+        gain + (1 − 2r) error ≥ LEAST_GAIN, where r is the part that the refresh takes of the time
+        that is saved, 1 at most.
         """
         gain, error = prospect.precision, prospect.error
-        if prospect.gain > PRICE * prospect.items:
+        has_grown = prospect.learned > 0 and prospect.learned >= LEAST_GROWTH * prospect.known
+        is_worse = gain is not None and gain + error < 0
+        if prospect.gain > PRICE * prospect.items or (has_grown and not is_worse):
             return 0.0
         if gain is None:
             return None

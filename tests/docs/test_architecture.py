@@ -87,7 +87,9 @@ def search_by_http(path) -> list[str]:
             time.sleep(0.01)
         port = server.servers[0].sockets[0].getsockname()[1]
         ask(port, X[:1])  # loads what is loaded at its first use
-        way.forget()
+        while way.files:  # what is done after the answer is sent, such as a line of the log
+            way.forget()
+            time.sleep(0.1)
         ask(port, X[700:701])
         found = way.files
         server.should_exit = True

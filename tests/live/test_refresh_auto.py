@@ -1,12 +1,13 @@
 """A collection that refreshes when precision gains by it, within a share of the time."""
 
+import itertools
 import threading
 import time
 
 import numpy as np
 import pytest
 
-from streamhash import SDOH
+from streamhash import ITQ, SDOH
 from streamhash.live import Collection, add_from, refresh as live_refresh
 
 pytest.importorskip("lance", reason="Lance is not installed")
@@ -80,6 +81,26 @@ def test_small_collections_refresh_freely(tmp_path, clock):
         assert len(items.history().refreshes) > 2
         assert facts["due"] is (facts["reason"] is None)
         assert precision(items) > precision(other) - 0.02
+
+
+def test_a_stage_that_nobody_could_weigh_is_taken_where_there_is_time(tmp_path, clock):
+    clock(0.01)
+    with made(tmp_path / "items") as items:
+        for n in (50, 100, 150):
+            fill(items, n - 50, n)
+            assert items.history().refreshes[-1]["learned"] == n
+
+
+def test_items_without_labels_are_followed_too(tmp_path, clock):
+    clock(0.01)
+    hasher = ITQ(8, batch_size=50, random_state=0)
+    with Collection.create(tmp_path / "items", hasher, random_state=0) as items:
+        for at in range(0, 1000, 50):
+            items.add(range(at, at + 50), X[at : at + 50])
+        learned = [event["learned"] for event in items.history().refreshes]
+        assert learned[0] == 50
+        assert 5 < len(learned) < 20  # a tenth more each time, at least
+        assert all(b >= 1.1 * a for a, b in itertools.pairwise(learned))
 
 
 def test_a_refresh_waits_for_its_share_of_the_time_and_says_so(tmp_path, clock):

@@ -109,6 +109,7 @@ class Refresher:
             error=error,
             seconds=self._cost(),
             spare=self.policy.spare(*monitor.refresh_times, time.time()),
+            known=monitor.learned_then,
         )
 
     def _cost(self) -> float:
