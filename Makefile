@@ -3,6 +3,7 @@
 # make quick  what needs no server, browser, cluster or data set, in about a minute
 # make fuzz   the state machines with random seeds, for as long as it takes
 # make docs   the documentation as a site, in site/; it needs no network once this is set up
+# make results  every experiment whose row is missing in results/, then the documents from the rows: hours
 # make bench  the speed benchmarks, as ratios against plain twins and peers
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -21,7 +22,7 @@ BENCHMARKS := search "answers --quick" "approximate --quick" encoding \
   "filters --items 100000" "rescore --items 100000" \
   evaluation places sdoh_step one_by_one pairwise mihash sketch
 
-.PHONY: demo test quick fuzz lint check browser bench docs screenshots format clean
+.PHONY: demo test quick fuzz lint check browser bench results docs screenshots format clean
 
 demo: .venv/user
 	$(BIN)/streamhash demo
@@ -60,6 +61,9 @@ bench: .venv/developer
 	$(BIN)/pip install --quiet --editable '.[peers]'
 	for each in $(BENCHMARKS); do set -- $$each; echo "== $$each"; name=$$1; shift; \
 	  $(BIN)/python benchmarks/$$name.py "$$@" || exit 1; done
+
+results: .venv/developer
+	PATH="$(abspath $(BIN)):$$PATH" results/run.sh
 
 format: .venv/developer
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .

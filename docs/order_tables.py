@@ -29,8 +29,13 @@ SAME = {("natural", 0.2): ("shuffled", 0.2)}  # wrong labels come in the set's u
 ByColumn = dict[Column, Line]
 
 
-def order_table(data: str, folder: Path = FOLDER) -> str:
+BY_CLASS = "-by-class"  # at the end of a table's name: mAP as a mean over the classes
+
+
+def order_table(name: str, folder: Path = FOLDER) -> str:
     """All methods, each in all orders of one data set: mAP, mean of the seeds, the best bold."""
+    data = name.removesuffix(BY_CLASS)
+    metric, title = ("map", "mAP") if data == name else ("map_by_class", "mAP by class")
     found = _by_method(data, folder)
     if not found:
         return NOTHING
@@ -38,14 +43,16 @@ def order_table(data: str, folder: Path = FOLDER) -> str:
     there = {column for by_column in found.values() for column in by_column}
     columns = sorted(there, key=lambda column: (column[1], [*ORDERS].index(column[0])))
     best = {
-        column: max(_value(by_column, column) for by_column in found.values()) for column in columns
+        column: max(_value(by_column, column, metric) for by_column in found.values())
+        for column in columns
     }
-    head = [f"{data}, mAP, {BITS} bits", "settings", *map(_title, columns)]
+    columns = [column for column in columns if best[column] >= 0]
+    head = [f"{data}, {title}, {BITS} bits", "settings", *map(_title, columns)]
     rows = [head, ["---", "---"] + ["---:"] * len(columns)]
     for (method, settings), by_column in found.items():
         cells = []
         for column in columns:
-            value = _value(by_column, column)
+            value = _value(by_column, column, metric)
             text = brief(value) if value >= 0 else "–"
             cells.append(f"**{text}**" if value == best[column] else text)
         rows.append([METHODS[method].__name__, settings, *cells])
@@ -131,9 +138,9 @@ def _by_method(data: str, folder: Path) -> dict[tuple[str, str], ByColumn]:
     }
 
 
-def _value(by_column: ByColumn, column: Column) -> float:
+def _value(by_column: ByColumn, column: Column, metric: str = "map") -> float:
     """The mean, rounded as it is shown; -1 where nothing was measured."""
-    mean = by_column[column].mean("map") if column in by_column else None
+    mean = by_column[column].mean(metric) if column in by_column else None
     return -1.0 if mean is None else round(mean, 3)
 
 

@@ -6,7 +6,8 @@
 A document holds a table between ``<!-- table: NAME -->`` and ``<!-- end -->``. Names: those of
 ``TABLES``, METHOD-mnist for a method beside the paper, experiment-NAME or experiment-NAME-SETTINGS
 (-first for the first metric alone) for an experiment of the paper, verdict-NAME for whether its
-claims hold, orders-DATA for all methods in all orders of a stream, leaderboard-NAME for a ranking,
+claims hold, orders-DATA or orders-DATA-by-class for all methods in all orders of a stream,
+leaderboard-NAME for a ranking,
 and benchmark-NAME for what a benchmark printed. The options in ``cli.md`` are those that the verbs
 have. The rows of the leaderboard that the package ships are written anew, too.
 """
@@ -278,6 +279,25 @@ def commits_table() -> str:
     return f"```text\n{shown}\n```"
 
 
+def hours_table() -> str:
+    """What the cells of each folder of results/ took, and how many there are."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for path in sorted((ROOT / "results").rglob("rows.jsonl")):
+        for row in read_rows(path):
+            spent = row.get("seconds", {})
+            if "learn" in spent:  # as rows of cells have it
+                busy = sum(part.get("cpu", 0) for part in spent.values())
+                whole = spent.get("cell", {}).get("wall", busy)  # not in the oldest rows
+                name = path.relative_to(ROOT / "results").parts[0]
+                found.setdefault(name, []).append((busy, whole))
+    found["all"] = [each for took in found.values() for each in took]
+    cells = [
+        [name, f"{len(took):,}", *(f"{sum(part) / 3600:.1f}" for part in zip(*took, strict=True))]
+        for name, took in found.items()
+    ]
+    return markdown(["hours", "cells", "processor", "clock"], cells)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "readme": readme,
     "verdicts": all_verdicts,
@@ -286,6 +306,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "search-peers": peers_table,
     "search-threads": threads_table,
     "search-no-filter": no_filter_table,
+    "hours": hours_table,
     "seconds": seconds,
     "answers": answers_table,
     "encoding": encoding_table,

@@ -1,5 +1,6 @@
 """The tables and the figure on orders of the stream, from rows of a small run."""
 
+import json
 import re
 
 import pytest
@@ -48,6 +49,21 @@ def test_the_table_has_a_line_for_each_method_and_a_column_for_each_order(order_
         bold = [row[column].startswith("**") for row in cells]
         assert bold == [value == max(values) for value in values]
     assert cells[2][2] == cells[2][3] == re.sub(r"\*", "", cells[2][4])  # LSH learns no order
+
+
+def test_the_same_by_class_is_of_rows_that_have_it(order_tables, folder, tmp_path):
+    (tmp_path / "digits").mkdir()
+    kept = (folder / "digits" / "rows.jsonl").read_text()
+    rows = [json.loads(line) for line in kept.splitlines()]
+    for row in rows:
+        row["metrics"]["map_by_class"] = 0.125
+        if row["order"] == "sorted":
+            del row["metrics"]["map_by_class"]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "digits" / "rows.jsonl").write_text(text)
+    lines = order_tables.order_table("digits-by-class", tmp_path).splitlines()
+    assert lines[0] == "| digits, mAP by class, 32 bits | settings | shuffled | 20 % wrong labels |"
+    assert lines[4] == "| LSH | default | **.125** | **.125** |"
 
 
 def test_the_table_says_what_was_measured(order_tables, folder):
