@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOOKED_AT = 50  # neighbours that are looked at to find ten labelled ones
+ASKED_ELSEWHERE = 32  # of the items of one call, where a server goes through all codes for each
 ASKING = 1000  # rows that judge a model while it is learned, at most
 ANSWERING = 4000  # rows that it has learned, and is judged by, at most
 
@@ -1073,6 +1074,9 @@ def _judged(
     backend, directory, n = moment.backend, moment.directory, min(LOOKED_AT, len(moment.directory))
     if backend is None or n == 0:
         return judge(codes[:0], [], NO_DISTANCES, [])
+    if backend.is_shared:
+        some = slice(None, None, -(-len(codes) // ASKED_ELSEWHERE) or 1)
+        codes, labels, own = codes[some], labels[some], None if own is None else own[some]
     try:
         distances, keys = backend.search_soon(codes, n)
     except UnreachableError:

@@ -314,6 +314,19 @@ def test_an_index_of_cells_finds_the_same_when_all_cells_are_looked_at(tmp_path,
         assert items._view.now.backend.table.index_type() == "BIN_IVF_FLAT"
 
 
+def test_of_the_items_of_a_call_some_ask_the_server(tmp_path, server):
+    X, y = stream(400, seed=2)
+    with Collection.create(
+        tmp_path / "c", SDOH(32), backend=server.address("asked"), backend_options=server.options
+    ) as items:
+        items.add(range(300), X[:300], y[:300])
+        asked = items._learner.monitor_.n_answers_  # none, before there is a model
+        items.add(range(300, 400), X[300:], y[300:])
+        assert items._learner.monitor_.n_answers_ - asked == 25  # every fourth: 32 at most
+        items.label([300], y[:1])
+        assert items._learner.monitor_.n_answers_ - asked == 26
+
+
 # ---------------------------------------------------------- the same in both backends, with a kill
 
 WRITER = """
