@@ -135,7 +135,7 @@ class Plain(LSH):
         ["--method", "lsh", "--data", "synthetic", "--rows", "500"],
         ["--method", "sdoh", "--order", "sorted", "--label-noise", "0.2", *TINY],
         ["--method", "sdoh", "--order", "single", "--curve-by-class", *TINY],
-        ["--method", "own_method:Plain", "--set", "center=false", *TINY],
+        ["--method", "plain_method:Plain", "--set", "center=false", *TINY],
     ],
     ids=[
         "changes",
@@ -153,7 +153,7 @@ class Plain(LSH):
     ],
 )
 def test_the_command_of_a_row_makes_it_again(words, own_files, monkeypatch):
-    (own_files / "own_method.py").write_text(OWN_METHOD)
+    (own_files / "plain_method.py").write_text(OWN_METHOD)
     monkeypatch.chdir(own_files)  # whose modules can be named
     monkeypatch.setattr(sys, "path", list(sys.path))
     (first,) = rows_of("--bits", "8", *(word.format(own_files) for word in words))
@@ -175,12 +175,12 @@ def test_the_command_of_a_tuned_cell_makes_it_again(monkeypatch):
 
 @pytest.mark.slow
 def test_a_method_of_somebody_else_runs_by_its_import_path(tmp_path):
-    (tmp_path / "own_method.py").write_text(OWN_METHOD)
-    words = ["--method", "own_method:Plain,lsh", "--bits", "8", "--jobs", "2", *TINY]
+    (tmp_path / "plain_method.py").write_text(OWN_METHOD)
+    words = ["--method", "plain_method:Plain,lsh", "--bits", "8", "--jobs", "2", *TINY]
     done = program("bench", *words, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     own, lsh = map(json.loads, done.stdout.splitlines())
-    assert own["method"] == "own_method:Plain"
+    assert own["method"] == "plain_method:Plain"
     assert own["metrics"] == lsh["metrics"]
 
 

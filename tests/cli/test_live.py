@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -25,6 +26,11 @@ def live(*words, **options):
     result = run("live", *words, **options)
     assert result.exit_code == 0, result.output
     return result.stdout
+
+
+def any_model(text):
+    """Return what is said of an add, whatever number the model has: refreshes go by the clock."""
+    return re.sub(r"model \d+ serves", "model N serves", text)
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +157,9 @@ def test_items_come_from_standard_input(digits, fresh):
     added = live(
         "add", fresh, "-", "--format", "csv", "--existing", "skip", input="".join(text[: N + 11])
     )
-    assert added == f"10 items added to {fresh}; 600 were there; 610 in all; model 1 serves.\n"
+    assert (
+        said(added) == f"10 items added to {fresh}; 600 were there; 610 in all; model N serves.\n"
+    )
 
 
 def test_a_file_with_a_fault_changes_nothing(digits, fresh, tmp_path):
@@ -580,7 +588,7 @@ def test_others_read_while_one_writes_and_nobody_else_writes(digits, fresh):
             "wait until it ends; verbs that only read, such as search and status, work meanwhile.",
         )
         out, _ = writer.communicate("".join(lines[300:]), timeout=60)
-        assert out == f"600 items added to {fresh}; 600 in all; model 1 serves.\n"
+        assert any_model(out) == f"600 items added to {fresh}; 600 in all; model N serves.\n"
     finally:
         writer.kill()
         writer.wait()
@@ -598,8 +606,8 @@ def test_a_killed_add_goes_on_where_it_was(digits, fresh):
         os.kill(writer.pid, signal.SIGKILL)
         writer.stdin.close()
         writer.wait()
-    assert live("add", fresh, digits / "some.jsonl", "--existing", "skip") == (
-        f"400 items added to {fresh}; 200 were there; 600 in all; model 1 serves.\n"
+    assert any_model(live("add", fresh, digits / "some.jsonl", "--existing", "skip")) == (
+        f"400 items added to {fresh}; 200 were there; 600 in all; model N serves.\n"
     )
     ids, *_ = contents(fresh)
     assert ids == [*range(N)]
