@@ -321,7 +321,7 @@ def test_a_refresh_comes_after_larger_pieces_too(tmp_path):
         y = random.choice(classes, n)
         return (centres[y] + random.standard_normal((n, 8))).astype(np.float32), y.tolist()
 
-    with create(tmp_path / "items") as c:
+    with create(tmp_path / "items", refresh="gain") as c:
         for _ in range(20):
             c.add(None, *piece(100, [0, 1, 2]))
         before = c.model_number
