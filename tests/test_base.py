@@ -204,3 +204,19 @@ def test_projections_of_a_row_are_the_same_in_any_company(settings):
         parts = [model.project(X[i : min(i + n, 200)]) for i in range(0, 200, n)]
         assert np.array_equal(np.concatenate(parts), whole)
     assert np.array_equal(model.encode_rows(X[:5].astype(np.float32)), model.transform(X[:5]))
+
+
+def test_rows_that_need_no_conversion_are_checked_all_the_same():
+    model = plain_sdoh(8).fit(X, Y)
+    wide = np.full((2, 8), 3e38, np.float32)  # finite, though their sum is not
+    for rows in (X[:1], X[:5], wide):
+        as_lists = model.transform(rows.tolist())
+        assert np.array_equal(model.transform(rows), as_lists)
+        assert np.array_equal(model.transform(np.asfortranarray(rows)), as_lists)
+    for wrong, what in ((np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")):
+        row = X[:1].copy()
+        row[0, 3] = wrong
+        with pytest.raises(InputError, match=what):
+            model.transform(row)
+    with pytest.raises(InputError, match="7 features"):
+        model.transform(X[:1, :7].copy())
