@@ -334,6 +334,25 @@ def test_a_refresh_comes_after_larger_pieces_too(tmp_path):
         assert events[0]["gain"] > 0
 
 
+def test_a_refresh_before_anything_was_weighed_has_no_gain(tmp_path):
+    random = np.random.default_rng(0)
+    y = random.integers(3, size=900)
+    X = (3 * np.eye(3, 8)[y] + random.standard_normal((900, 8))).astype(np.float32)
+    with create(tmp_path / "items", refresh="manual") as c:
+        c.add(None, X[:300], y[:300].tolist())
+        c.refresh()
+        assert c.gain() == 0  # it serves what was learned
+        c.add(None, X[300:350], y[300:350].tolist())  # fewer than a stage: they wait
+        c.refresh()  # by hand, it learns what waits
+        assert c.model_number == 2
+        assert c.history().refreshes[-1]["gain"] is None
+        for start in (350, 600):
+            c.add(None, X[start : start + 250], y[start : start + 250].tolist())
+        assert c.gain() is not None
+        c.refresh()
+        assert isinstance(c.history().refreshes[-1]["gain"], float)
+
+
 # ------------------------------------------------------------------------------- learning anew
 
 

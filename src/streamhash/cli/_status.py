@@ -112,10 +112,10 @@ def _verdict(refresh: Facts, *, serves: bool) -> str:
         return "no: nothing has been learned yet"
     if refresh["interrupted"]:
         return "yes: one was interrupted; streamhash live refresh goes on with it"
-    if gain is None:
-        return "not known: there is no sample of labelled items yet"
     if refresh["policy"].startswith("auto="):
         return _by_precision(refresh)
+    if gain is None:
+        return "not known: no labelled items have come since to measure it on"
     if gain == 0:
         return "no: nothing was learned since that would change a code"
     if gain < 0:

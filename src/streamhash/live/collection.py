@@ -1151,9 +1151,10 @@ class Collection:
     def gain(self) -> float | None:
         """Return by how many bits of information the learner beat the serving model.
 
-        Measured on the last labelled items, before they were learned; None while no model serves.
+        Measured on the last labelled items, before they were learned; None while no model serves,
+        or none came since.
         """
-        return None if self._view.now.model is None else self._learner.gain_
+        return None if self._view.now.model is None else self._learner.gain
 
     # ---------------------------------------------------------------------------- what it holds
 

@@ -309,7 +309,7 @@ class Learner(Streaming):
         What is still to be forgotten of items that are gone.
     n_learned_ : int
         Items learned here.
-    gain_ : float, or None while no other model serves
+    gain_ : float, or None while nothing was measured since another model served
         Bits of information by which this model beat the serving one on the last stage.
     missed_ : float
         The gain of every item that came since the serving model serves, summed up: bits.
@@ -1006,6 +1006,11 @@ class Learner(Streaming):
         return self.n_learned_ == monitor.learned_then and not monitor.is_reverted
 
     @property
+    def gain(self) -> float | None:
+        """By how many bits it beat the serving model, when that was measured; None if never."""
+        return 0.0 if self._is_serving else self.gain_
+
+    @property
     def precision_gain(self) -> tuple[float, float] | None:
         """By how much precision beat that of the serving model, and the standard error.
 
@@ -1027,7 +1032,7 @@ class Learner(Streaming):
         """Take note that this model serves now, or an older one again, and the length of codes."""
         if older is not None:
             self.monitor_.reverted(event["model"], older, self.n_learned_)
-        self.gain_, self.missed_, self.gains_ = 0.0, 0.0, np.zeros(3)
+        self.gain_, self.missed_, self.gains_ = None, 0.0, np.zeros(3)
         self.monitor_.refreshed(event, flips)
         if n_bits != self.calibration_.n_bits:  # an older model has codes of another length
             self.calibration_ = Calibration(n_bits)

@@ -256,7 +256,7 @@ class Refresher:
         content = learner.hasher_.encoder().to_bytes()
         if moment.model is not None and content == moment.model.to_bytes():
             return None
-        gain = None if moment.model is None else learner.gain_
+        gain = None if moment.model is None else learner.gain
         return self._stored(content, learned=learner.n_learned_, gain=gain)
 
     def _begin_revert(self, older: int) -> Model | None:
@@ -328,7 +328,7 @@ class Refresher:
             "running": running,
             "progress": progress if running else None,
             "interrupted": self._journal.pending is not None,
-            "gain": None if self._view.now.model is None else learner.gain_,
+            "gain": None if self._view.now.model is None else learner.gain,
             "precision_gain": prospect.precision,  # among ten neighbours
             "precision_error": None if prospect.precision is None else prospect.error,
             "missed": learner.missed_,
