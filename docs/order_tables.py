@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from streamhash.hashers import METHODS
 from streamhash.lab import ORDERS, Line, read_rows, summarise
 from streamhash.lab.comparison import brief
@@ -12,10 +14,18 @@ from streamhash.lab.rows import LATER, Row
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ablation_table", "draw_sorted", "noise_table", "order_table", "sorted_figure"]
+__all__ = [
+    "ablation_table",
+    "draw_sorted",
+    "forgetting_table",
+    "noise_table",
+    "order_table",
+    "sorted_figure",
+]
 
 FOLDER = Path(__file__).parents[1] / "results" / "orders"
-CURVES = "curves"  # the folder of the figure's rows
+CURVES = "curves"  # the folder of rows with a curve for each class
+DRAWN = ("sdoh", "hmoh", "bsodh", "ridgehash", "foh")  # methods in the figure
 ABLATION = "ablation"  # the folder of SDOH's rows with one addition off
 SETS = ("mnist", "cifar10-features", "miniplaces-features", "digits", "long-tail", "reuters")
 BITS = 32
@@ -177,5 +187,33 @@ def sorted_figure(folder: Path = FOLDER) -> str:
 
 def draw_sorted(folder: Path = FOLDER) -> "Figure | None":
     """Draw the quality of each class along a sorted stream; None if there are no rows."""
-    found = _curves(folder)
+    found = [line for line in _curves(folder) if line.method in DRAWN]
     return draw_class_curves(found) if found else None
+
+
+def forgetting_table(folder: Path = FOLDER) -> str:
+    """What each method keeps of the classes that stopped coming, along a sorted stream."""
+    lines = _curves(folder)
+    if not lines:
+        return NOTHING
+    kept = {line.label: np.mean([_kept(row) for row in line.rows], axis=0) for line in lines}
+    seeds = {line.label: len(line.rows) for line in lines}
+    rows = [
+        [label, *map(brief, (then, end, end - then)), str(seeds[label])]
+        for label, (then, end) in sorted(kept.items(), key=lambda entry: -entry[1][1])
+    ]
+    head = ["mAP of classes that stopped", "as they stopped", "at the end", "change", "seeds"]
+    rows = [head, ["---", *["---:"] * 4], *rows]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def _kept(row: Row) -> tuple[float, float]:
+    """Mean quality of the classes that stopped: at the first look after it, and at the last."""
+    looks = np.array([look["instances"] for look in row["curve"]])
+    found, ends = row["class_curve"], []
+    for values, last in zip(found["values"], found["last"], strict=True):
+        stopped = np.flatnonzero(looks >= (last or np.inf))[:1]
+        if len(stopped) and stopped[0] < len(looks) - 1:
+            ends.append((values[stopped[0]], values[-1]))
+    then, end = np.mean(ends, axis=0)
+    return float(then), float(end)

@@ -40,7 +40,14 @@ from live_tables import (
     price_table,
 )
 from option_tables import with_options
-from order_tables import ablation_table, draw_sorted, noise_table, order_table, sorted_figure
+from order_tables import (
+    ablation_table,
+    draw_sorted,
+    forgetting_table,
+    noise_table,
+    order_table,
+    sorted_figure,
+)
 from performance_tables import (
     answers_table,
     encoding_table,
@@ -324,6 +331,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "live-policies": policy_table,
     "live-feedback": feedback_table,
     "sorted-stream": sorted_figure,
+    "forgetting": forgetting_table,
     "ablation": ablation_table,
     "answer-quality": quality_table,
     "faults": fault_table,

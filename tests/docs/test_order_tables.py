@@ -98,7 +98,26 @@ def test_the_figure_has_a_panel_for_each_line_and_a_line_for_each_class(order_ta
         assert len(dots) == 10
 
 
+def test_what_is_kept_of_classes_that_stopped_is_that_of_a_plain_loop(order_tables, folder):
+    _, _, *lines = order_tables.forgetting_table(folder).splitlines()
+    shown = {line.split(" | ")[0].strip("| "): line.split(" | ")[1:4] for line in lines}
+    assert [*shown] == sorted(shown, key=lambda label: -float(shown[label][1]))
+    text = (folder / "curves" / "rows.jsonl").read_text()
+    rows = [json.loads(line) for line in text.splitlines()]
+    row = next(row for row in rows if row["method"] == "sdoh" and not row["changes"])
+    then, end = [], []
+    for values, last in zip(row["class_curve"]["values"], row["class_curve"]["last"], strict=True):
+        after = [i for i, look in enumerate(row["curve"]) if look["instances"] >= last]
+        if after[0] < len(row["curve"]) - 1:
+            then.append(values[after[0]])
+            end.append(values[-1])
+    assert 0 < len(then) < 10
+    wanted = sum(then) / len(then), sum(end) / len(end)
+    assert [float(text) for text in shown["SDOH (sorted)"][:2]] == pytest.approx(wanted, abs=6e-4)
+
+
 def test_without_rows_the_page_says_so(order_tables, tmp_path):
     assert order_tables.order_table("mnist", tmp_path) == order_tables.NOTHING
     assert order_tables.sorted_figure(tmp_path) == order_tables.NOTHING
     assert order_tables.draw_sorted(tmp_path) is None
+    assert order_tables.forgetting_table(tmp_path) == order_tables.NOTHING
