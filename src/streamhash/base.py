@@ -29,15 +29,19 @@ from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
 import streamhash
 from streamhash import storage
 from streamhash.codes import Codes, code_bytes, pack
 from streamhash.errors import ExtremeRowsError, FileError, InputError
+from streamhash.estimators import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    NotFittedError,
+    TransformerMixin,
+    check_random_state,
+    validate_data,
+)
 from streamhash.frames import with_vectors
 from streamhash.kernels.learning.row_products import blocks_of_blas, product_by_blocks
 from streamhash.labels import as_numpy, check_labels, same_width, with_labels

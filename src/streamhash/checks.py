@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import clone
 
 from streamhash import storage
 from streamhash.base import Matrix, NotStartedError, OnlineHasher
 from streamhash.codes import code_bytes, pack, unpack
 from streamhash.errors import StreamhashError
+from streamhash.estimators import clone
 from streamhash.threads import using_threads
 
 Check = Callable[[OnlineHasher], None]

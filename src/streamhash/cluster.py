@@ -11,10 +11,9 @@ from contextlib import contextmanager
 from functools import reduce
 from typing import Any, TypeVar
 
-from sklearn.base import clone
-
 from streamhash.base import OnlineHasher, new_generator
 from streamhash.errors import InputError, UnreachableError
+from streamhash.estimators import clone
 from streamhash.optional import import_optional
 
 Hasher = TypeVar("Hasher", bound=OnlineHasher)

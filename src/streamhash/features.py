@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from streamhash.base import HasherAround, Matrix, OnlineHasher, StreamPart
 from streamhash.errors import InputError
+from streamhash.estimators import clone
 from streamhash.learned import WIDEST, AnyOf, Array, Count, Part, Real, Table
 from streamhash.parameters import Choice, Number, Rule, Whole, parameter
 

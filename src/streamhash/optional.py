@@ -1,7 +1,13 @@
-"""Optional packages, imported where they are first needed."""
+"""Packages that are imported where they are first needed: optional ones, and slow ones."""
 
 import importlib
+import sys
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
 from streamhash.errors import MissingPartError
@@ -37,3 +43,33 @@ def import_optional(name: str, *, extra: str, place: str, otherwise: str = "") -
             f"{place} needs {package}, which is not installed; run pip install "
             f'"streamhash[{extra}]"{end}'
         ) from error
+
+
+@contextmanager
+def imported_later(*names: str) -> Iterator[None]:
+    """Leave modules out of the imports within the block; they come when somebody uses them.
+
+    What is imported in the block holds on to a stand-in, which imports the module when a name is
+    first looked up in it; everybody else imports the module itself, before and after.
+    """
+    stand_ins = {name: _StandIn(name) for name in names if name not in sys.modules}
+    stand_ins = {name: module for name, module in stand_ins.items() if find_spec(name)}
+    sys.modules.update(stand_ins)
+    try:
+        yield
+    finally:
+        for module in stand_ins.values():
+            module.step_aside()
+
+
+class _StandIn(ModuleType):
+    _lock = threading.Lock()
+
+    def step_aside(self) -> None:
+        with self._lock:
+            if sys.modules.get(self.__name__) is self:
+                sys.modules.pop(self.__name__)
+
+    def __getattr__(self, name: str) -> Any:
+        self.step_aside()
+        return getattr(importlib.import_module(self.__name__), name)

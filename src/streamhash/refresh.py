@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from streamhash.base import (
     HasherAround,
@@ -22,6 +21,7 @@ from streamhash.base import (
 )
 from streamhash.codes import Codes
 from streamhash.errors import InputError
+from streamhash.estimators import clone
 from streamhash.kernels.learning.information import code_information, plain_information_gradient
 from streamhash.labels import neighbours
 from streamhash.learned import Count, Part, Table

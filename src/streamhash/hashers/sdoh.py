@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from streamhash.base import (
     Matrix,
@@ -23,6 +22,7 @@ from streamhash.base import (
 )
 from streamhash.discriminant import TOO_LARGE, ClassSums, Scores, scores_of_rows
 from streamhash.errors import InputError
+from streamhash.estimators import clone
 from streamhash.features import AnchorMap, NormalizedHasher, UnitRows, unit_length
 from streamhash.kernels.learning.pairs import PairRule, count_similar, pair_gradient
 from streamhash.labels import group

@@ -41,12 +41,12 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 import streamhash
 from streamhash.base import OnlineHasher
 from streamhash.codes import Codes
 from streamhash.errors import InputError, StreamhashError
+from streamhash.estimators import clone
 from streamhash.hashers import LSH, METHODS
 from streamhash.lab import datasets
 from streamhash.lab.datasets import DataSet, Request, Split, load_data

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from streamhash.base import NotStartedError, OnlineHasher, check_similar
 from streamhash.codes import Codes, code_bytes
@@ -31,6 +30,7 @@ from streamhash.errors import (
     UnreachableError,
     shown,
 )
+from streamhash.estimators import clone
 from streamhash.frames import with_vectors
 from streamhash.hashers import METHODS
 from streamhash.labels import ItemLabel, as_numpy, check_item_labels, each_label

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from streamhash.base import Matrix, OnlineHasher, Streaming, new_generator, snapshot
 from streamhash.classes import ClassTable
 from streamhash.codes import Codes, unpack
 from streamhash.errors import ExtremeRowsError, FileError, UnreachableError
+from streamhash.estimators import clone
 from streamhash.labels import neighbours
 from streamhash.learned import (
     AnyOf,

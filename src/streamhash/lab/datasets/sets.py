@@ -31,6 +31,7 @@ from streamhash.lab.datasets.streams import (
     SyntheticStream,
 )
 from streamhash.labels import check_labels
+from streamhash.optional import imported_later
 from streamhash.parameters import Choice, Maybe, Number, Rule, Whole, check_parameters
 
 GENERATED: dict[str, SyntheticStream | PlacesLikeStream | LongTailStream] = {
@@ -184,8 +185,8 @@ Loaded = tuple[NDArray[np.float32], NDArray[Any], Card]
 
 def _load_named(card: Card, may_fetch: bool, rows: int | None) -> Loaded:
     if card.name == "digits":
-        from sklearn.datasets import load_digits
-
+        with imported_later("scipy.stats"):
+            from sklearn.datasets import load_digits
         pixels, digits = load_digits(return_X_y=True)
         return (pixels / 16).astype(np.float32), digits.astype(np.int64), card
     if card.name in GENERATED:
