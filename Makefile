@@ -12,6 +12,8 @@ DATA := $(wildcard ../shared/data)
 export STREAMHASH_DATA ?= $(if $(DATA),$(abspath $(DATA)))
 # Two test processes share the machine's cores, so that each keeps its kernels to one.
 export OPENBLAS_NUM_THREADS ?= 1
+# Tests start hundreds of processes: where bytecode may not be kept, each compiles all it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 # What each claim of docs/performance.md and docs/scale.md stands on, in short forms; other scripts
 # in benchmarks/ are experiments of quality, of faults, and long runs. search keeps its rows; to keep
