@@ -33,10 +33,16 @@ def test_demo_prints_the_table_and_writes_the_report(demo):
 
 
 @pytest.mark.slow
-def test_demo_replaces_its_own_report_only(demo, tmp_path):
+def test_demo_replaces_its_own_report_only_and_says_how_to_get_figures(demo, tmp_path, monkeypatch):
     out, _ = demo
     (out / "notes.txt").write_text("kept")
-    assert run("demo", "--out", out, "--seed", "1").exit_code == 0
+    monkeypatch.setattr("streamhash.lab.have_figures", lambda: False)
+    monkeypatch.setattr(lab_verbs.options, "BITS", 8)
+    result = run("demo", "--out", out, "--seed", "1")
+    assert result.exit_code == 0
+    assert notes(result.stderr) == (
+        'The report has no figures; for them, run pip install "streamhash[plots]".\n'
+    )
     seeds = [json.loads(line)["seed"] for line in (out / "rows.jsonl").read_text().splitlines()]
     assert seeds == [1] * len(METHODS)
     assert (out / "notes.txt").read_text() == "kept"
@@ -50,17 +56,6 @@ def test_demo_replaces_its_own_report_only(demo, tmp_path):
 
 
 @pytest.mark.slow
-def test_demo_without_matplotlib_says_how_to_get_figures(tmp_path, monkeypatch):
-    monkeypatch.setattr("streamhash.lab.have_figures", lambda: False)
-    monkeypatch.setattr(lab_verbs.options, "BITS", 8)
-    result = run("demo", "--out", tmp_path / "report")
-    assert result.exit_code == 0
-    assert notes(result.stderr) == (
-        'The report has no figures; for them, run pip install "streamhash[plots]".\n'
-    )
-
-
-@pytest.mark.slow
 def test_bench_appends_rows_and_resumes(tmp_path):
     out, words = tmp_path / "results", ["--method", "sdoh,lsh", "--bits", "8,16", *TINY]
     first = run("bench", *words, "--seeds", "1", "--out", out)
@@ -70,7 +65,7 @@ def test_bench_appends_rows_and_resumes(tmp_path):
     rows = (out / "rows.jsonl").read_text()
     with (out / "rows.jsonl").open("a") as file:
         file.write('{"method": "sd')  # a run killed in the middle of a row
-    again = run("bench", *words, "--seeds", "2", "--out", out, "--resume", "--json")
+    again = run("bench", *words, "--seeds", "2", "--out", out, "--resume", "--json", "--jobs", "1")
     assert again.exit_code == 0
     printed = [json.loads(line) for line in again.stdout.splitlines()]
     assert [(row["n_bits"], row["method"], row["seed"]) for row in printed] == [
@@ -225,7 +220,7 @@ def test_tune_prints_what_it_keeps(tmp_path):
 
 @pytest.mark.slow
 def test_bench_sets_parameters_where_they_exist_and_is_quick_when_asked():
-    words = ["bench", "--method", "sdoh,lsh", "--bits", "8", "--quick", "--json"]
+    words = ["bench", "--method", "sdoh,lsh", "--bits", "8", "--quick", "--json", "--jobs", "1"]
     result = run(*words, "--set", "gradient=printed")
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert [row["changes"] for row in rows] == [{"gradient": "printed"}, {}]

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -511,11 +512,12 @@ def test_refresh_by_two_processes_gives_the_same_codes(tmp_path):
     data = load_data("digits")
     X = np.tile(data.X, (4, 1)) + np.repeat(np.arange(4), len(data.X))[:, None] / 16
     np.savez(tmp_path / "many.npz", X=X.astype(np.float32), y=np.tile(data.y, 4))
+    live("create", tmp_path / "stored1", "--bits", 32, "--refresh", "manual")
+    live("add", tmp_path / "stored1", tmp_path / "many.npz")
+    shutil.copytree(tmp_path / "stored1", tmp_path / "stored2")
     codes = []
     for jobs in (1, 2):
         path = tmp_path / f"stored{jobs}"
-        live("create", path, "--bits", 32, "--refresh", "manual")
-        live("add", path, tmp_path / "many.npz")
         if jobs == 1:
             told = live("refresh", path)
         else:

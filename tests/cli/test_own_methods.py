@@ -74,8 +74,8 @@ def test_a_collection_of_an_own_method_goes_on_in_other_processes(own, tmp_path)
     module, path = own
     words = ["live", "create", "items", "--method", path, "--bits", "16", "--refresh", "manual"]
     assert program(*words, cwd=tmp_path).returncode == 0
-    program("live", "create", "ours", "--method", "lsh", "--bits", "16", cwd=tmp_path)
-    program("live", "add", "ours", "digits", cwd=tmp_path)
+    run("live", "create", "ours", "--method", "lsh", "--bits", "16")
+    run("live", "add", "ours", "digits")
     refused_add = program("live", "add", "items", "digits", cwd=tmp_path)
     assert f"streamhash --import {module} and the verb" in refused_add.stderr
     for words in (

@@ -62,7 +62,7 @@ def test_a_cell_that_fails_ends_the_run_or_is_left_out_with_a_warning(caplog):
         assert message.startswith("lsh, digits, 8 bits, seed 0: split: stream=5000 is more than ")
 
 
-LONG = ["tune", "lsh,hcoh,sdoh", "--budget", "40", "--jobs", "2"]
+LONG = ["tune", "lsh,hcoh,sdoh", "--budget", "10", "--jobs", "2"]
 
 
 def rows_of(folder):
@@ -127,7 +127,7 @@ def test_ctrl_c_and_kill_lose_no_finished_cell_and_leave_no_process(tmp_path):
     assert after[: len(before)] == before
     keys = [row_key(json.loads(line)) for line in after]
     assert len(keys) == len(set(keys))  # no cell was run twice
-    assert done.stdout.startswith("# Found by streamhash tune on digits at 32 bits, with 40 ")
+    assert done.stdout.startswith("# Found by streamhash tune on digits at 32 bits, with 10 ")
 
 
 @needs_proc
