@@ -490,6 +490,7 @@ def test_status_is_a_page_and_json(stored, tmp_path):
     assert "none yet: nothing can be searched" in live("status", tmp_path / "empty")
 
 
+@pytest.mark.slow
 def test_refresh_tells_what_it_did_and_history_keeps_it(digits, tmp_path):
     path = tmp_path / "stored"
     live("create", path, "--bits", 32, "--refresh", "manual")

@@ -33,6 +33,7 @@ def order_tables(monkeypatch):
     return order_tables
 
 
+@pytest.mark.slow
 def test_the_table_has_a_line_for_each_method_and_a_column_for_each_order(order_tables, folder):
     head, rule, *lines = order_tables.order_table("digits", folder).split("\n\n")[0].splitlines()
     assert head == ("| digits, mAP, 32 bits | settings | shuffled | sorted | 20 % wrong labels |")

@@ -9,6 +9,7 @@ from streamhash.threads import using_threads
 PAGE = "docs/search.md"
 
 
+@pytest.mark.slow
 def test_the_examples_run(tmp_path, monkeypatch):
     for part in ("faiss", "pyarrow"):
         pytest.importorskip(part, reason=f"{part} is not installed")

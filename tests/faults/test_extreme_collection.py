@@ -242,6 +242,7 @@ def test_searches_go_on_with_one_model_meanwhile(items):
         assert running.result() == [True, True, True]
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_of_a_revert(tmp_path):
     path = tmp_path / "items"
     with Collection.create(path, hasher(), refresh="manual") as items:

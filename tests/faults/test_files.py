@@ -24,6 +24,7 @@ from streamhash.live.learner import Knowledge, Learner, Monitor
 # ------------------------------------------------------------------------------ changed at random
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bounds", [False, True], ids=["plain", "bounds"])
 def test_changed_files_are_refused_or_sound(bounds):
     """A crash, a hang, another error or much memory in any of them fails here."""

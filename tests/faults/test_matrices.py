@@ -46,6 +46,7 @@ def test_the_largest_numbers_are_learned_or_refused(name, normalize):
         assert np.isfinite(model.project(X)).all()
 
 
+@pytest.mark.slow
 def test_mihash_stays_within_its_histograms():
     """With kernels that look at every index: MIHash wrote beside an array (as did 0.1.0)."""
     program = f"""

@@ -264,6 +264,7 @@ def test_methods_for_one_label_are_left_out_of_all_and_it_is_said(news, caplog):
     )
 
 
+@pytest.mark.slow
 def test_a_row_tells_the_quality_of_each_class_if_asked(digits, tmp_path):
     choices = {"n_bits": 16, "stream": 800, "checkpoints": 5, "order": "sorted", "jobs": 1}
     (plain,) = bench("sdoh", digits, out=tmp_path, **choices)
@@ -294,6 +295,7 @@ def test_the_class_curve_of_several_labels_is_that_of_each_label(news):
     assert found["last"][10] == np.flatnonzero(even)[-1] + 1
 
 
+@pytest.mark.slow
 def test_reuters_runs_end_to_end_in_order_of_time():
     need_data("reuters")
     rows = bench(["sdoh", "mihash", "lsh"], "reuters", n_bits=16, quick=True, jobs=1)

@@ -264,6 +264,7 @@ def test_a_writer_that_was_overtaken_does_not_acknowledge(tmp_path):
         assert items.ids[40:] == [50, 60]
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_of_groups(tmp_path):
     """Sixteen threads add until the end; what was said to be stored is there."""
     program = """
@@ -320,6 +321,7 @@ def test_a_record_is_one_write_and_one_sync(tmp_path, monkeypatch):
     assert calls == []
 
 
+@pytest.mark.slow
 def test_files_and_bytes_are_bounded(tmp_path, monkeypatch):
     """As docs/live.md says under "How much there is", with smaller numbers."""
     tidy_after, small, changes, log_bytes = 12, 64, 16, 20_000
