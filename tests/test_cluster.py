@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -102,6 +103,14 @@ def filled(path, n, parts):
     return items, X
 
 
+def twins(folder, n, parts):
+    """Two collections of the same items, each in its own folder, and these."""
+    items, X = filled(folder / "one", n, parts)
+    items.close()
+    shutil.copytree(folder / "one", folder / "other")
+    return Collection.open(folder / "one"), Collection.open(folder / "other"), X
+
+
 def assert_same(one, other, X):
     assert one.model_number == other.model_number
     for ours, theirs in zip(one.search(X[:50], 10), other.search(X[:50], 10), strict=True):
@@ -110,8 +119,7 @@ def assert_same(one, other, X):
 
 def test_workers_read_the_items_themselves_and_encode_the_same(tmp_path, cluster, monkeypatch):
     monkeypatch.setattr(journal, "SMALL_KEYS", 0)  # every change is a fragment
-    alone, X = filled(tmp_path / "alone", 6_000, 4)
-    items, _ = filled(tmp_path / "items", 6_000, 4)
+    alone, items, X = twins(tmp_path, 6_000, 4)
     with cluster_executor(cluster.scheduler) as executor:
         weighed = Weighed(executor)
         assert items.refresh(executor=weighed)
@@ -138,8 +146,7 @@ def test_the_command_line_refreshes_on_a_cluster(tmp_path, cluster):
 
 
 def test_a_worker_that_is_killed_in_the_middle_loses_nothing(tmp_path, cluster):
-    alone, X = filled(tmp_path / "alone", 12_000, 12)
-    items, _ = filled(tmp_path / "items", 12_000, 12)
+    alone, items, X = twins(tmp_path, 12_000, 12)
     victim, seen = cluster.workers.pop(), []
 
     def kill(done, _):
