@@ -41,6 +41,18 @@ class Held:
         return self.collection.known_metadata(keys)
 
 
+class Ending(Held):
+    """One that tells when a search has ended."""
+
+    def __init__(self, collection):
+        super().__init__(collection)
+        self.ended = threading.Event()
+
+    def metadata(self, keys):
+        self.ended.set()
+        return super().metadata(keys)
+
+
 async def started(*calls):
     """Start calls, which then have come in one turn of the loop."""
     tasks = [asyncio.create_task(call) for call in calls]
@@ -228,3 +240,35 @@ def test_an_error_in_the_loop_reaches_all_of_a_batch_and_the_next_goes_on(librar
     assert held.threads[1] is held.threads[2] is threading.main_thread()
     assert all(isinstance(error, ValueError) for error in errors)
     assert found.answer.ids().tolist() == [[0]]
+
+
+def test_a_search_that_ends_while_the_next_is_weighed_leaves_it_its_answer(library, monkeypatch):
+    held = Ending(library)
+
+    class Meanwhile(float):
+        """A moment: while a search's seconds are compared with it, another search ends."""
+
+        def __ge__(self, seconds):
+            held.go_on.set()
+            assert held.ended.wait(60)
+            return False
+
+    async def search_two():
+        batcher = SearchBatcher(held, 100)
+        held.go_on.set()
+        await batcher.search(ROWS[:2], 3, metadata=True)
+        held.go_on.clear()
+        held.ended.clear()
+        tasks = await started(batcher.search(ROWS[:2], 3, metadata=True))
+        held.searches_wait = False
+        monkeypatch.setattr(batching, "MOMENT", Meanwhile())
+        next_one = batcher.search(ROWS[2:4], 3, metadata=True)
+        found = await asyncio.wait_for(asyncio.gather(*tasks, next_one), 20)
+        batcher.close()
+        return found
+
+    with using_threads(2):
+        found = asyncio.run(search_two())
+    for i, each in enumerate(found):
+        alone = library.answer(ROWS[2 * i : 2 * i + 2], 3)
+        assert np.array_equal(each.answer.ids(), alone.ids())

@@ -154,8 +154,8 @@ class SearchBatcher:
         self._waiting: deque[_Search] = deque()
         self._running = 0
         # Queries of the last plain batches, and the seconds that each took; one may have been held
-        # up by others on the machine.
-        self._last = deque[tuple[int, float]](maxlen=3)
+        # up by others on the machine. It is replaced, as threads write what the loop reads.
+        self._last: tuple[tuple[int, float], ...] = ()
         self._texts: dict[int, bytes] = {}  # of metadata, by key
         self.n_batches = self.n_queries = 0
 
@@ -239,7 +239,7 @@ class SearchBatcher:
         rows = batch[0].rows if len(batch) == 1 else np.concatenate([each.rows for each in batch])
         whole = self._collection.answer(rows, max(each.k for each in batch), options)
         if options == PLAIN:
-            self._last.append((len(rows), time.perf_counter() - start))
+            self._last = (*self._last[-2:], (len(rows), time.perf_counter() - start))
         return whole
 
     def _done(self, batch: list[_Search], work: "asyncio.Future[list[Found]]") -> None:
