@@ -10,7 +10,7 @@ import subprocess
 import sys
 import urllib.parse
 import urllib.request
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.resources import files
 
 import numpy as np
@@ -233,6 +233,25 @@ def test_files_that_cannot_be_used_are_explained(tab, service):
             {"name": name, "mimeType": "", "buffer": content}
         )
         expect(tab.get_by_role("alert")).to_contain_text(words)
+
+
+def test_an_answer_that_comes_late_leaves_the_explanation(tab, service):
+    held = []
+    tab.route("**/search", lambda route: held.append(route))
+    with tab.expect_request("**/search"):  # with the newest item, as an example
+        tab.goto(service)
+    expect(grid(tab).first).to_be_visible()
+    assert held
+    name, content, words = UNUSABLE[0]
+    tab.locator("input[type=file]").set_input_files(
+        {"name": name, "mimeType": "", "buffer": content}
+    )
+    expect(tab.get_by_role("alert")).to_contain_text(words)
+    for route in held:
+        with suppress(sync_api.Error):  # its request is gone
+            route.continue_()
+    tab.wait_for_timeout(2000)
+    expect(tab.get_by_role("alert")).to_contain_text(words)
 
 
 def test_numpy_files_are_read_exactly(tab, service):

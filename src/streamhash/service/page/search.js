@@ -186,6 +186,7 @@ export function searchView(page) {
   const again = () => query && run();
 
   function fail(title, text, retry = null) {
+    running?.abort(); // what was asked before must not take its place
     results.replaceChildren(notice("problem", title, text, retry));
   }
 
