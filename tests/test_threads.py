@@ -38,6 +38,41 @@ def test_results_come_in_the_order_of_the_blocks(n_threads):
         assert run_blocks(lambda block: block * block, range(20)) == [i * i for i in range(20)]
 
 
+def test_the_thread_that_calls_takes_its_part():
+    both = threading.Barrier(2)
+
+    def meet(_):
+        both.wait(10)
+        return threading.get_ident()
+
+    with using_threads(2):
+        threads = run_blocks(meet, range(2))
+    assert threading.get_ident() in threads
+    assert len({*threads}) == 2
+
+
+def test_blocks_may_have_blocks():
+    with using_threads(2):
+        assert run_blocks(lambda i: sum(run_blocks(abs, range(i))), range(9)) == [
+            sum(range(i)) for i in range(9)
+        ]
+
+
+def test_the_first_of_the_blocks_that_failed_is_told_of():
+    both = threading.Barrier(2)
+
+    def fail(block):
+        if block in (3, 4):
+            both.wait(10)  # they fail at the same time
+            raise ValueError(f"block {block}")
+        return block
+
+    with using_threads(2), pytest.raises(ValueError, match="block 3"):
+        run_blocks(fail, range(100))
+    with using_threads(2):
+        assert run_blocks(abs, range(3)) == [0, 1, 2]
+
+
 def blas_threads():
     """Threads of NumPy's BLAS; that of faiss and others stay as they are."""
     return {info["num_threads"] for info in threadpool_info() if "numpy" in info["filepath"]}

@@ -7,8 +7,9 @@ for any number of threads. ``STREAMHASH_THREADS`` or ``set_threads`` change the 
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
@@ -72,12 +73,37 @@ after_fork(_pool.cache_clear)  # whose threads a child does not have
 
 
 def run_blocks(work: Callable[[Block], Result], blocks: Iterable[Block]) -> list[Result]:
-    """Call ``work`` on every block, on as many threads as are set; results in their order."""
+    """Call ``work`` on every block, on as many threads as are set; results in their order.
+
+    The thread that calls takes its part: others take a while to wake up, and it need not wait for
+    those that have not begun when all is done.
+    """
     todo = list(blocks)
-    threads = min(get_threads(), len(todo)) if len(todo) > 1 else 1
-    if threads == 1:
+    threads = min(get_threads(), len(todo))
+    if threads <= 1:
         return [work(block) for block in todo]
-    return list(_pool(threads).map(work, todo))
+    waiting = deque(enumerate(todo))
+    results: dict[int, Result] = {}
+    failed: dict[int, BaseException] = {}
+
+    def take_turns() -> None:
+        while waiting:
+            try:
+                at, block = waiting.popleft()
+            except IndexError:  # another was quicker
+                return
+            try:
+                results[at] = work(block)
+            except BaseException as error:  # noqa: BLE001  raised below
+                failed[at] = error
+                waiting.clear()
+
+    others = [_pool(threads - 1).submit(take_turns) for _ in range(threads - 1)]
+    take_turns()
+    wait([each for each in others if not each.cancel()])
+    if failed:
+        raise failed[min(failed)]
+    return [results[at] for at in range(len(todo))]
 
 
 class ProcessLock:
