@@ -582,7 +582,7 @@ class Collection:
         learner = self._taught(lesson, codes, gone=replaced)
         learner, judged = self._without_judged(replaced, learner)
         if is_logged:
-            texts = [to_json(label) for label in new.labels]
+            texts = [None if label is None else to_json(label) for label in new.labels]
             change = Change(keys, new.ids, new.rows, texts, new.metadata, codes, gone=replaced)
             with journal.recording(self._learner, learner, change):
                 view.append(keys, new.ids, new.labels, codes, replaced, new.metadata)
@@ -683,7 +683,8 @@ class Collection:
     def check_labels(self, y: Any, n: int, *, place: str) -> list[ItemLabel]:
         """Return labels as the items here have them: one each, or tuples of several."""
         labels, learner = check_item_labels(y, n, place=place), self._learner
-        found = next((label for label in labels if isinstance(label, tuple)), ())
+        several = () if y is None else (label for label in labels if isinstance(label, tuple))
+        found = next(iter(several), ())
         if not (found or learner.several_):
             return labels
         if learner.several_ is False:

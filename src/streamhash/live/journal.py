@@ -717,13 +717,14 @@ class Journal:
             self._append("labels", columns, is_followed=True)
 
     def _items_table(self, rows: log.Rows, places: Keys) -> "pa.Table":
+        some: Any = places if len(places) < rows.size else slice(rows.size)  # which copies nothing
         return self._as_table(
-            rows.keys[places],
-            rows.ids[places],
-            rows.vectors[places],
-            [rows.labels[i] for i in places],
-            [rows.metadata[i] for i in places],
-            None if rows.codes is None else rows.codes[places],
+            rows.keys[some],
+            rows.ids[some],
+            rows.vectors[some],
+            [rows.labels[i] for i in places.tolist()],
+            [rows.metadata[i] for i in places.tolist()],
+            None if rows.codes is None else rows.codes[some],
         )
 
     # ------------------------------------------------------------------------------------ items

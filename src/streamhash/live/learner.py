@@ -232,7 +232,7 @@ class Monitor(Streaming):
         last = self.last_refresh
         if last is None:
             return 0
-        return int(self.reverts_[-1, 2]) if self.is_reverted else int(last["learned"])
+        return int(last["learned"]) if last["reverted_to"] is None else int(self.reverts_[-1, 2])
 
     def reverted(self, model: int, older: int, n_learned: int) -> None:
         """Take note that the next refresh goes back to an older model."""

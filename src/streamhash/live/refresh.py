@@ -101,15 +101,16 @@ class Refresher:
         """What a refresh would bring, what it costs, and the time that there is for it."""
         learner, monitor = self._learner, self._learner.monitor_
         precision, error = learner.precision_gain or (None, 0.0)
+        known = monitor.learned_then
         return Prospect(
-            learned=learner.n_learned_ - monitor.learned_then,
+            learned=learner.n_learned_ - known,
             gain=learner.missed_,
             items=len(self._view.now.directory),
             precision=precision,
             error=error,
             seconds=self._cost(),
             spare=self.policy.spare(*monitor.refresh_times, time.time()),
-            known=monitor.learned_then,
+            known=known,
         )
 
     def _cost(self) -> float:
