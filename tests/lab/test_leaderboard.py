@@ -206,7 +206,7 @@ def test_the_rows_of_the_package_are_those_of_results():
     text = write_shipped(board)
     shipped = (ROOT / "src/streamhash/lab/leaderboard.jsonl").read_text(encoding="utf-8")
     assert text == shipped, "run python docs/rebuild.py"
-    assert len(shipped) < 500_000
+    assert len(shipped) < 1_000_000  # a tenth of it in a wheel
     again = read_leaderboard()
     assert again.left_out == {}
     for part in RULES.parts:
