@@ -1,5 +1,6 @@
 """Backups: of one moment while another process writes, restored to the bit, refused if damaged."""
 
+import importlib
 import io
 import os
 import shutil
@@ -219,6 +220,29 @@ def test_a_plain_copy_while_another_process_writes_opens_or_names_the_backup(wri
         except FileError as error:
             assert "streamhash live backup" in str(error)  # noqa: PT017  either is right
     assert n >= 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="open files are not deleted there")
+def test_files_of_the_moment_that_the_writer_deletes_meanwhile_are_copied(
+    shop, tmp_path, monkeypatch
+):
+    wanted = state(shop)
+    module = importlib.import_module("streamhash.live.backup")
+    sums = module._sums  # asked for when the files of the moment are open
+
+    def writer_tidies(folder):
+        deleted = [*(tmp_path / "shop" / "state.lance" / "_versions").glob("*.manifest")]
+        assert deleted
+        for file in deleted:
+            file.unlink()
+        return sums(folder)
+
+    monkeypatch.setattr(module, "_sums", writer_tidies)
+    backup(tmp_path / "shop", tmp_path / "shop.tar")
+    monkeypatch.undo()
+    restore(tmp_path / "shop.tar", tmp_path / "copy")
+    with Collection.open(tmp_path / "copy", read_only=True) as items:
+        assert state(items) == wanted
 
 
 # ------------------------------------------------------------------------------------- damage

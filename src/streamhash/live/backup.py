@@ -176,6 +176,9 @@ def backup(
                 for dataset, files in moment.files.items()
                 for file in files
             }
+            for name, file in handles.items():
+                names[name] = file.seek(0, io.SEEK_END)
+                file.seek(0)
             sizes = {
                 name: source.size(name) if size is None else size for name, size in names.items()
             }
@@ -207,7 +210,7 @@ def backup(
 def _opened(
     journal: Journal,
 ) -> Iterator[tuple[Moment, ReaderLease, Place, dict[str, IO[bytes]]]]:
-    """Get hold of a moment: its files are there until the end."""
+    """Get hold of a moment: its files are there until the end, or open and deleted meanwhile."""
     source = Place(journal.address, journal.options)
     for tries_left in reversed(range(TRIES)):
         with ExitStack() as stack:
