@@ -1,5 +1,5 @@
 #!/bin/sh
-# Run every experiment whose rows are kept here, and rebuild the documents: `make results`.
+# Run every experiment behind the tables of docs/, and rebuild the documents: `make results`.
 # What has a row is not run again, so that after a stop the same command goes on.
 # `single`, row by row, takes most of the time: 20,000 calls a cell, so one seed on the large sets.
 set -eu
@@ -35,9 +35,22 @@ done
 for data in digits long-tail; do orders $data default all $every 3; done
 orders reuters default all natural,shuffled,sorted 3
 
-# Each class along a sorted stream.
-streamhash bench --data mnist --order sorted --seeds 1 --checkpoints 41 --curve-by-class \
-    --method all --out results/orders/curves --resume
+# Each class along a sorted stream; and SDOH with one addition off at a time.
+curves="--data mnist --order sorted --seeds 1 --checkpoints 41 --curve-by-class
+    --out results/orders/curves --resume"
+plain="--set memory=0 --set features=None"  # as it was in version 0.1
+streamhash bench $curves --method all
+streamhash bench $curves --method sdoh $plain
+for data in mnist cifar10-features miniplaces-features digits long-tail reuters; do
+    for change in "$plain" "--set memory=0" "--set class_scores=None" "--set class_scores=linear" \
+        "--set features=None" "--set features=fourier" "--set equal_classes=False" \
+        "--set ridge=0.05" "--set doubt=None"; do
+        cell="--data $data --method sdoh $change --seeds 1 --checkpoints 1
+            --out results/orders/ablation --resume"
+        streamhash bench $cell --order shuffled,sorted
+        streamhash bench $cell --label-noise 0.2
+    done
+done
 
 # Other people's tests.
 python benchmarks/runbooks.py
