@@ -20,12 +20,14 @@ A file of its own (sift-256-hamming.hdf5) does as well: pass its path.
 
     python benchmarks/ann_benchmarks.py [DATA ...] [--queries 200] [--runs 2]
 
-Rows are kept in results/ann_benchmarks/hamming.jsonl.
+Rows are kept in results/ann_benchmarks/hamming.jsonl, those of a set together, from one run; a set
+that has some is not run again.
 """
 
 import argparse
 import datetime
 import importlib.util
+import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -257,12 +259,20 @@ def main() -> None:
     faiss.omp_set_num_threads(1)
     if hasattr(os, "sched_setaffinity"):  # as its runner does
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    arguments.out.unlink(missing_ok=True)
+    there = (
+        {json.loads(line)["data"] for line in arguments.out.open()}
+        if arguments.out.exists()
+        else ()
+    )
     for name in arguments.data:
+        title = name if name in SETS else Path(name).stem
+        if title in there:
+            print(f"{title}: has rows in {arguments.out}; delete them to run it again.")
+            continue
         path = make_data(name) if name in SETS else Path(name)
-        title = name if name in SETS else path.stem
+        rows = []
         for row in run(title, path, arguments.queries, arguments.runs):
-            append_row(arguments.out, row)
+            rows.append(row)
             print(
                 f"{title}, {row['algorithm']}{row['arguments'] or ''}: recall {row['recall']:.3f}, "
                 f"{1 / row['seconds']['query']:,.0f} queries/s by the clock, "
@@ -270,6 +280,8 @@ def main() -> None:
                 f"{1 / row['batch_seconds']['query_cpu']:,.0f} in batches",
                 flush=True,
             )
+        for row in rows:
+            append_row(arguments.out, row)
 
 
 if __name__ == "__main__":
