@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -107,25 +108,27 @@ class ApproximateIndex:
         queries = check_width(codes, self.index.n_bits, place="ApproximateIndex.search")
         built = self._built
         check_k(k, len(queries), len(built.ids), place="ApproximateIndex.search")
-        shape = (len(queries), int(k))
-        ids = np.full(shape, MISSING_ID[kind(built.ids)], built.ids.dtype)
+        missing = MISSING_ID[kind(built.ids)]
         if built.buckets is None:
-            return np.full(shape, NO_DISTANCE, np.int32), ids
-        with _faiss_threads(import_optional("faiss", extra="faiss", place="ApproximateIndex")):
+            shape = (len(queries), int(k))
+            distances = np.full(shape, NO_DISTANCE, np.int32)
+            return distances, np.full(shape, missing, built.ids.dtype)
+        with _faiss_threads():
             built.buckets.nprobe = min(self._n_probe, built.buckets.nlist)
             distances, places = built.buckets.search(queries, int(k))
         # By distance, then by place, which is the order of ids; what is not there comes last.
-        order = np.argsort(distances * np.int64(len(built.ids)) + places, axis=1)
-        distances = np.take_along_axis(distances, order, axis=1)
-        places = np.take_along_axis(places, order, axis=1)
-        there = places >= 0
-        ids[there] = built.ids[places[there]]
+        order = (distances * np.int64(len(built.ids)) + places).argsort(axis=1)
+        order += np.arange(0, order.size, int(k))[:, None]  # places in the flat arrays
+        distances, places = distances.take(order), places.take(order)
+        ids = built.ids.take(places, mode="wrap")
+        if places[:, -1].min(initial=0) < 0:
+            ids[places < 0] = missing
         return distances, ids
 
     # ------------------------------------------------------------------------------------ helpers
 
     def _make(self, codes: Codes) -> Any:
-        faiss = import_optional("faiss", extra="faiss", place="ApproximateIndex")
+        faiss = _faiss()
         n, n_bytes = codes.shape
         n_buckets = self.n_buckets or min(2 ** round(np.log2(n) / 2), MAX_DEFAULT_BUCKETS)
         if n_buckets > n:
@@ -139,7 +142,7 @@ class ApproximateIndex:
         buckets.cp.seed = int(np.random.default_rng().integers(2**31) if seed is None else seed)
         buckets.cp.min_points_per_centroid = 1  # few codes make poor buckets, but no warning
         buckets.cp.max_points_per_centroid = TRAINING_CODES_PER_BUCKET
-        with _faiss_threads(faiss):
+        with _faiss_threads():
             buckets.train(codes)
             buckets.add(codes)
         return buckets
@@ -154,9 +157,15 @@ def _mark(ids: NDArray[Any], codes: Codes) -> bytes:
     return digest.digest()
 
 
+@cache
+def _faiss() -> Any:
+    return import_optional("faiss", extra="faiss", place="ApproximateIndex")
+
+
 @contextmanager
-def _faiss_threads(faiss: Any) -> Iterator[None]:
+def _faiss_threads() -> Iterator[None]:
     """As many threads as streamhash uses, inside the block."""
+    faiss = _faiss()
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(get_threads())
     try:
