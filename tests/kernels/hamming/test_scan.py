@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from hamming_cases import assert_all_equal, random_codes, random_items
+from streamhash.codes import pack
 from streamhash.kernels.hamming import items as items_of_search, planes, scan
 from streamhash.kernels.hamming.items import Items
 from streamhash.threads import using_threads
@@ -64,6 +65,23 @@ def test_codes_that_are_alike_to_their_last_bytes_are_found(n_bits):
         assert_all_equal(found, scan.plain_nearest(queries, items, k))
     with using_threads(2):
         assert_all_equal(scan.nearest(queries, items, 100), found)
+
+
+@pytest.mark.parametrize("n_bits", [8, 33, 64, 249, 256, 512, 520])
+def test_many_queries_equal_sorting(n_bits):
+    """So many that items are sliced: some near by, which are not, others far from all."""
+    rng = np.random.default_rng(n_bits)
+    for n, n_queries in ((1, 64), (700, 70), (20_000, 150)):
+        bits = rng.standard_normal((n + n_queries, n_bits))
+        codes, queries = pack(bits[:n]), pack(bits[n:])
+        queries[: n_queries // 2] = codes[rng.integers(0, n, n_queries // 2)]
+        codes[n // 2 : n // 2 + 500] = codes[0]
+        for loose, deleted, allowed in ((0, 0, 1), (0.4, 0.1, 1), (0.1, 0.1, 0.9)):
+            items = random_items(rng, n, n_bits, loose=loose, deleted=deleted, allowed=allowed)
+            items = items._replace(planes=planes.to_planes(codes))
+            for k in (1, 100):
+                found = scan.nearest(queries, items, k)
+                assert_all_equal(found, scan.plain_nearest(queries, items, k))
 
 
 @pytest.mark.parametrize("room", [0, 100, 3000])

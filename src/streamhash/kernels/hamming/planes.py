@@ -111,7 +111,7 @@ def group_size(left: int) -> int:
 
 
 @part
-def telling_bytes(limit: int, n_bytes: int) -> int:
+def telling_bytes(limit: int | np.int64, n_bytes: int) -> int:
     """After how many bytes of a code it is likely known that none of a block is nearer.
 
     Half the bits of unrelated codes differ, give or take: of m bits, m/2 with a deviation of √m/2.

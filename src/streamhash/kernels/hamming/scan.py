@@ -4,7 +4,8 @@ items within a radius.
 Every item is looked at (``planes.look``: 64 items of 4 queries at a time, or 8). Chunks of items
 stay in the cache while all queries of a batch pass over them. Queries whose neighbours are about as
 near form a group, as a block is left as soon as none of them needs more of it; where that seldom
-comes before the end, as among codes whose bits go together, a group reads blocks whole.
+comes before the end, as among codes whose bits go together, a group reads blocks whole. Many
+queries that would not leave early are answered by ``slices``, where all bits are added up in less.
 
 ``nearest`` keeps items nearer than a bound. A count of the kept by distance lowers the bound as
 soon as enough are nearer, and a look at a small share of the items gives a good bound to begin
@@ -51,6 +52,19 @@ from streamhash.kernels.hamming.planes import (
     plain_distances,
     telling_bytes,
 )
+from streamhash.kernels.hamming.slices import (
+    BLOCKS_PER_SLICE,
+    LONGEST_SLICED,
+    N_DIGITS,
+    add_carries,
+    are_nearer,
+    as_choices,
+    distance_of,
+    first_sum,
+    new_queue,
+    new_table,
+    put_carries,
+)
 from streamhash.threads import get_threads, run_blocks
 
 Counts = NDArray[np.int32]
@@ -64,6 +78,8 @@ BLOCKS_PER_CHUNK = 32  # 2,048 items, 16 KB of 64-bit codes
 CHUNK_BYTES = 1 << 17  # a quarter of the second cache, or an eighth
 CHUNKS_TO_THE_END = 15  # that queries read whole, before they try once more to leave blocks early
 QUERIES_PER_BATCH = 256  # they pass over a chunk one after the other
+QUERIES_WORTH_SLICING = 64  # slicing costs what some 50 queries gain by it
+SEEN_AT_A_TIME = 4096  # items that were seen to be near, before the nearest are kept
 ITEMS_PER_THREAD = 1 << 19  # worth a thread of its own: a few tenths of a millisecond
 SAMPLE_STRIDE = 32  # one block of so many is looked at for a first bound
 FIRST_ROOM = 1 << 20  # items that a first pass of ``within`` may write in all, 8 MB,
@@ -107,6 +123,18 @@ def item_ranges(n_items: int, n_batches: int) -> list[tuple[int, int]]:
 def blocks_per_chunk(n_bytes: int) -> int:
     """Blocks that stay in the second cache while all queries of a batch pass over them."""
     return max(CHUNK_BYTES // (ITEMS_PER_BLOCK * n_bytes), 1)
+
+
+@part
+def leaves_early(bound: Whole, n_bytes: int) -> bool:
+    """Whether a query whose neighbours are so near reads little more than half of most blocks."""
+    return bool(16 * telling_bytes(bound + 1, n_bytes) <= 9 * n_bytes)
+
+
+@part
+def is_worth_slicing(n_queries: Whole, n_bytes: int) -> bool:
+    """Whether queries are so many that slicing the items costs less than it saves."""
+    return bool(n_queries >= QUERIES_WORTH_SLICING and n_bytes <= LONGEST_SLICED)
 
 
 # ----------------------------------------------------------------------------------------- nearest
@@ -184,20 +212,28 @@ def _search_range(
         first_bound = np.minimum(sample.bound + 1, top)
     order = np.arange(grouped)
     sort_by_key(order, first_bound)
-    candidates = _begin(
-        np.empty((grouped, kept.shape[1]), np.uint64),
-        np.zeros(grouped, np.int64),
-        first_bound[order],
-        top,
-    )
-    _collect(as_queries(codes[order]), none, items, first, last, one, k, candidates)
+    bound, n_found = first_bound[order], np.zeros(grouped, np.int64)
+    found = np.empty((grouped, kept.shape[1]), np.uint64)
+    # Queries with near neighbours come first, and leave many blocks early; the others may be many.
+    early = np.int64(0)
+    while early < grouped and leaves_early(bound[early], codes.shape[1]):
+        early += SMALLEST_GROUP
+    if not is_worth_slicing(grouped - early, codes.shape[1]):
+        early = np.int64(grouped)
+    if early > 0:
+        candidates = _begin(found[:early], n_found[:early], bound[:early], top)
+        some = as_queries(codes[order[:early]])
+        _collect(some, none, items, first, last, one, k, candidates)
+    if early < grouped:
+        candidates = _begin(found[early:], n_found[early:], bound[early:], top)
+        _collect_sliced(codes[order[early:]], items, first, last, k, candidates)
     enough_found = np.zeros(n, np.bool_)
     for i in range(grouped):
         q = order[i]
-        n_kept[q] = candidates.n_kept[i]
-        for j in range(n_kept[q]):
-            kept[q, j] = candidates.kept[i, j]
-        enough_found[q] = first_bound[q] == top or candidates.bound[i] < first_bound[q]
+        n_kept[q] = n_found[i]
+        for j in range(n_found[i]):
+            kept[q, j] = found[i, j]
+        enough_found[q] = first_bound[q] == top or bound[i] < first_bound[q]
     for q in range(n):
         if enough_found[q]:
             continue  # else too few are nearer than its first bound: again, without it
@@ -239,6 +275,37 @@ def _shrink(
     return n
 
 
+@kernel
+def _keep(seen: Packed, seen_by: Integers, items: Items, k: Whole, candidates: _Candidates) -> None:
+    """Keep of what was seen to be near by queries what may be among their nearest ``k``."""
+    keys, deleted, ordered, moment = items.keys, items.deleted, items.ordered, items.moment
+    kept, n_kept, tally, nearer, bound, limits, worst = candidates
+    n, capacity = kept.shape
+    for i in range(len(seen)):
+        packed, q = seen[i], seen_by[i]
+        distance, position = np.int64(packed >> DISTANCE_SHIFT), np.int64(packed & POSITION_MASK)
+        if distance > bound[q]:  # which may have fallen since
+            continue
+        if len(deleted) > 0 and deleted[position] <= moment:
+            continue
+        if distance == bound[q] and (position < ordered or keys[position] > worst[q]):
+            continue
+        if n_kept[q] == capacity:
+            n_kept[q] = _shrink(kept, q, bound[q], k - nearer[q], keys, worst)
+            if distance == bound[q] and keys[position] > worst[q]:
+                continue
+        kept[q, n_kept[q]] = packed
+        n_kept[q] += 1
+        tally[q, distance] += 1
+        if distance < bound[q]:
+            nearer[q] += 1
+            while nearer[q] >= k:
+                bound[q] -= 1
+                nearer[q] -= tally[q, bound[q]]
+                worst[q] = LAST_KEY
+            limits[q], limits[n + q] = bound[q], bound[q] + 1
+
+
 def _collecting(*, alone: bool) -> Callable[..., None]:
     """Make the loop for groups of queries, or the one for a single query, a third faster alone."""
 
@@ -257,11 +324,13 @@ def _collecting(*, alone: bool) -> Callable[..., None]:
         # All arrays get names first, and no slice gets one in the loop: numba counts references
         # each time, which would cost more than the work. For the same reason it is one long loop.
         one = np.int64(1)
-        n, capacity = candidates.kept.shape
+        n = int(candidates.kept.shape[0])
         codes, tables = queries.codes[start : start + n], queries.tables[start : start + n]
         n_bytes = codes.shape[1]
-        planes, keys, deleted, size, _, ordered, moment, allowed = items
-        kept, n_kept, tally, nearer, bound, limits, worst = candidates
+        planes, size, ordered, allowed = items.planes, items.size, items.ordered, items.allowed
+        bound, limits = candidates.bound, candidates.limits
+        seen, seen_by = np.empty(SEEN_AT_A_TIME, np.uint64), np.empty(SEEN_AT_A_TIME, np.int64)
+        n_seen = 0
         out = np.empty(QUERIES_PER_GROUP * ITEMS_PER_BLOCK, np.uint16)
         masks = np.zeros(N_MASKS, np.uint64)
         step = blocks_per_chunk(n_bytes) * stride
@@ -269,7 +338,7 @@ def _collecting(*, alone: bool) -> Callable[..., None]:
         for chunk in range(first, last, step):
             q: Whole = 0
             while q < n:
-                group: Whole = one if alone else group_size(n - q)
+                group: Whole = one if alone else group_size(int(n - q))
                 farthest = bound[q]
                 for other in range(q + 1, q + group):
                     farthest = max(farthest, bound[other])
@@ -291,35 +360,20 @@ def _collecting(*, alone: bool) -> Callable[..., None]:
                         mask = masks[g] & (
                             allowed[block] if len(allowed) > 0 else in_use(size, block)
                         )
-                        r = q + g
                         while mask != 0:
                             place = first_bit(mask)
                             mask &= mask - ONE
-                            position = ITEMS_PER_BLOCK * block + place
-                            distance = np.int64(out[ITEMS_PER_BLOCK * g + place])
-                            if distance > bound[r]:  # which may have fallen since the mask was made
-                                continue
-                            if len(deleted) > 0 and deleted[position] <= moment:
-                                continue
-                            if distance == bound[r] and (
-                                position < ordered or keys[position] > worst[r]
-                            ):
-                                continue
-                            if n_kept[r] == capacity:
-                                n_kept[r] = _shrink(kept, r, bound[r], k - nearer[r], keys, worst)
-                                if distance == bound[r] and keys[position] > worst[r]:
-                                    continue
-                            packed = (np.uint64(distance) << DISTANCE_SHIFT) | np.uint64(position)
-                            kept[r, n_kept[r]] = packed
-                            n_kept[r] += 1
-                            tally[r, distance] += 1
-                            if distance < bound[r]:
-                                nearer[r] += 1
-                                while nearer[r] >= k:
-                                    bound[r] -= 1
-                                    nearer[r] -= tally[r, bound[r]]
-                                    worst[r] = LAST_KEY
-                                limits[r], limits[n + r] = bound[r], bound[r] + 1
+                            distance = np.uint64(out[ITEMS_PER_BLOCK * g + place])
+                            position = np.uint64(ITEMS_PER_BLOCK * block + place)
+                            seen[n_seen] = (distance << DISTANCE_SHIFT) | position
+                            seen_by[n_seen] = q + g
+                            n_seen += 1
+                    if n_seen + group * ITEMS_PER_BLOCK > SEEN_AT_A_TIME:
+                        _keep(seen[:n_seen], seen_by, items, k, candidates)
+                        n_seen = 0
+                if n_seen > 0:
+                    _keep(seen[:n_seen], seen_by, items, k, candidates)
+                    n_seen = 0
                 n_looks = group * (min(step, last - chunk) // stride)
                 if telling < n_bytes and 3 * np.int64(masks[QUERIES_PER_GROUP]) > n_looks:
                     whole[q] = CHUNKS_TO_THE_END
@@ -329,6 +383,52 @@ def _collecting(*, alone: bool) -> Callable[..., None]:
 
 
 _collect, _collect_alone = _collecting(alone=False), _collecting(alone=True)
+
+
+@kernel
+def _collect_sliced(
+    codes: Codes, items: Items, first: Whole, last: Whole, k: Whole, candidates: _Candidates
+) -> None:
+    """Do as ``_collect`` for many queries, by slices of the items: every bit is added up."""
+    planes, size, ordered, allowed = items.planes, items.size, items.ordered, items.allowed
+    limits, n, n_bytes = candidates.limits, np.int64(len(codes)), codes.shape[1]
+    seen, seen_by = np.empty(SEEN_AT_A_TIME, np.uint64), np.empty(SEEN_AT_A_TIME, np.int64)
+    n_seen = 0
+    carries, query_parity = as_choices(codes)
+    table, queue = new_table(n_bytes), new_queue(n_bytes)
+    sums = np.empty((N_DIGITS + 1, BLOCKS_PER_SLICE), np.uint64)
+    for start in range(first, last, BLOCKS_PER_SLICE):
+        end = min(start + BLOCKS_PER_SLICE, last)
+        there = np.uint64(0)  # blocks with items that are allowed
+        for block in range(start, end):
+            if len(allowed) == 0 or allowed[block] != 0:
+                there |= ONE << np.uint64(block - start)
+        if there == 0:
+            continue
+        put_carries(planes, start, end, queue, table)
+        at = np.int64(0) if ITEMS_PER_BLOCK * end <= ordered else n
+        for q in range(n):
+            limit = np.int64(limits[at + q])
+            near = add_carries(table, carries, q, first_sum(limit), sums) & there
+            while near != 0:
+                w = first_bit(near)
+                near &= near - ONE
+                block, parity = start + w, queue[-1, w] ^ query_parity[q]
+                mask = are_nearer(sums, w, parity, limit)
+                mask &= allowed[block] if len(allowed) > 0 else in_use(size, block)
+                while mask != 0:
+                    place = first_bit(mask)
+                    mask &= mask - ONE
+                    distance = np.uint64(distance_of(sums, w, parity, place, limit))
+                    position = np.uint64(ITEMS_PER_BLOCK * block + place)
+                    seen[n_seen] = (distance << DISTANCE_SHIFT) | position
+                    seen_by[n_seen] = q
+                    n_seen += 1
+            if n_seen + BLOCKS_PER_SLICE * ITEMS_PER_BLOCK > SEEN_AT_A_TIME:
+                _keep(seen[:n_seen], seen_by, items, k, candidates)
+                n_seen = 0
+    if n_seen > 0:
+        _keep(seen[:n_seen], seen_by, items, k, candidates)
 
 
 @kernel
