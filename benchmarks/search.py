@@ -17,8 +17,8 @@ enough of them, queries are other rows. They are left out where the data set is 
 * one query on two threads among ten million codes, by the clock, beside two threads that read the
   same bytes and do nothing else: what memory allows for. It means something on idle cores only.
 
-The *limit* is the loop of ours alone (``planes.look``), all codes in the innermost cache, none of
-them near and every code read to its end: what counting bits costs if nothing is left early.
+The *limit* is the loops of ours alone (``slices``), the codes in the cache and none of them near:
+what adding up all bits costs if nothing is left early.
 
     python benchmarks/search.py [--quick]
 
@@ -43,15 +43,16 @@ from numpy.typing import NDArray
 from _machine import describe_machine, keep_rows
 from streamhash import SDOH, HammingIndex, set_threads
 from streamhash.kernels.hamming import scan
-from streamhash.kernels.hamming.planes import (
-    ITEMS_PER_BLOCK,
-    N_MASKS,
-    QUERIES_PER_GROUP,
-    Planes,
-    Queries,
-    as_queries,
-    look,
-    to_planes,
+from streamhash.kernels.hamming.planes import ITEMS_PER_BLOCK, Planes, to_planes
+from streamhash.kernels.hamming.slices import (
+    BLOCKS_PER_SLICE,
+    N_DIGITS,
+    add_carries,
+    as_choices,
+    first_sum,
+    new_queue,
+    new_table,
+    put_carries,
 )
 from streamhash.lab.datasets import available, load_data
 from streamhash.threads import run_blocks, single_threaded_blas
@@ -166,21 +167,16 @@ PEERS: dict[str, tuple[Callable[[Codes, int], Search], str]] = {
 
 
 @numba.njit(nogil=True)
-def look_only(planes: Planes, queries: Queries, times: int) -> np.uint64:
-    """Do what a search does with items of which none is near, and nothing else."""
-    limits, some = np.zeros(QUERIES_PER_GROUP, np.uint16), np.uint64(0)
-    out, masks = (
-        np.empty(QUERIES_PER_GROUP * ITEMS_PER_BLOCK, np.uint16),
-        np.zeros(N_MASKS, np.uint64),
-    )
-    codes, tables = queries.codes, queries.tables
-    n = codes.shape[1]
+def add_only(planes: Planes, codes: Codes, times: int) -> np.uint64:
+    """Do what a search does with sliced items of which none is near, and nothing else."""
+    n_bytes, some = codes.shape[1], np.uint64(0)
+    carries, _ = as_choices(codes)
+    table, queue = new_table(n_bytes), new_queue(n_bytes)
+    sums = np.empty((N_DIGITS + 1, BLOCKS_PER_SLICE), np.uint64)
     for _ in range(times):
-        for q in range(0, len(codes), QUERIES_PER_GROUP):
-            for block in range(len(planes)):
-                some |= look(
-                    QUERIES_PER_GROUP, planes, codes, tables, block, q, limits, 0, n, out, masks
-                )
+        put_carries(planes, 0, len(planes), queue, table)
+        for q in range(len(codes)):
+            some |= add_carries(table, carries, q, first_sum(1), sums)
     return some
 
 
@@ -208,12 +204,11 @@ def in_turns(calls: dict[str, Callable[[], Any]], n_queries: int, rounds: int) -
 
 
 def limit(items: Codes, n_queries: int) -> float:
-    """Seconds for all items if none is near, and all are in the cache; in groups of queries."""
-    few = items[: max((1 << 14) // items.shape[1], ITEMS_PER_BLOCK)]
-    queries, planes = as_queries(items[: 16 * QUERIES_PER_GROUP]), to_planes(few)
-    look_only(planes, queries, 1)  # compile
-    taken = least({"": lambda: look_only(planes, queries, 10)}, 15, time.process_time)[""]
-    return taken / (10 * len(few) * len(queries.codes)) * len(items) * n_queries
+    """Seconds for all items if none is near, and none has to be brought into the cache."""
+    few, codes = to_planes(items[: BLOCKS_PER_SLICE * ITEMS_PER_BLOCK]), ~items[-n_queries:]
+    add_only(few, codes, 1)  # compile
+    taken = least({"": lambda: add_only(few, codes, 10)}, 15, time.process_time)[""]
+    return taken / (10 * BLOCKS_PER_SLICE * ITEMS_PER_BLOCK) * len(items)
 
 
 def same(answers: dict[str, Answer]) -> None:

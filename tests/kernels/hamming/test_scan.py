@@ -82,6 +82,9 @@ def test_many_queries_equal_sorting(n_bits):
             for k in (1, 100):
                 found = scan.nearest(queries, items, k)
                 assert_all_equal(found, scan.plain_nearest(queries, items, k))
+            for radius in (n_bits // 8, n_bits // 2):
+                found = scan.within(queries, items, radius)
+                assert_all_equal(found, scan.plain_within(queries, items, radius))
 
 
 @pytest.mark.parametrize("room", [0, 100, 3000])

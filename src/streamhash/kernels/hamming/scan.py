@@ -31,6 +31,7 @@ from streamhash.kernels.compile import kernel, part
 from streamhash.kernels.hamming.items import (
     ONE,
     Items,
+    Words,
     gathered,
     in_use,
     is_worth_gathering,
@@ -385,6 +386,16 @@ def _collecting(*, alone: bool) -> Callable[..., None]:
 _collect, _collect_alone = _collecting(alone=False), _collecting(alone=True)
 
 
+@part
+def _are_allowed(allowed: Words, start: Whole, end: Whole) -> np.uint64:
+    """Which of the blocks have items that are allowed, as bits."""
+    some = np.uint64(0)
+    for block in range(start, end):
+        if len(allowed) == 0 or allowed[block] != 0:
+            some |= ONE << np.uint64(block - start)
+    return some
+
+
 @kernel
 def _collect_sliced(
     codes: Codes, items: Items, first: Whole, last: Whole, k: Whole, candidates: _Candidates
@@ -399,10 +410,7 @@ def _collect_sliced(
     sums = np.empty((N_DIGITS + 1, BLOCKS_PER_SLICE), np.uint64)
     for start in range(first, last, BLOCKS_PER_SLICE):
         end = min(start + BLOCKS_PER_SLICE, last)
-        there = np.uint64(0)  # blocks with items that are allowed
-        for block in range(start, end):
-            if len(allowed) == 0 or allowed[block] != 0:
-                there |= ONE << np.uint64(block - start)
+        there = _are_allowed(allowed, start, end)
         if there == 0:
             continue
         put_carries(planes, start, end, queue, table)
@@ -466,6 +474,11 @@ def within(codes: Codes, items: Items, radius: int) -> tuple[Integers, Counts, I
     batches = query_batches(len(codes))
     ranges = item_ranges(items.size, len(batches))
     tasks = [(slice(*batch), i) for batch in batches for i in range(len(ranges))]
+    n_bytes = codes.shape[1]
+    sliced = not leaves_early(radius, n_bytes) and is_worth_slicing(
+        max((stop - start for start, stop in batches), default=0), n_bytes
+    )
+    gather_near = _gather_sliced if sliced else _gather
 
     def gather(packed: Packed, starts: Integers, ends: Integers) -> Integers:
         found = starts.copy()
@@ -473,7 +486,8 @@ def within(codes: Codes, items: Items, radius: int) -> tuple[Integers, Counts, I
         def gather_range(task: tuple[slice, int]) -> None:
             rows, i = task
             at = starts[rows, i].copy()
-            _gather(codes[rows], items, radius, *ranges[i], packed, at, ends[rows, i].copy())
+            ends_of_range = ends[rows, i].copy()
+            gather_near(codes[rows], items, radius, *ranges[i], packed, at, ends_of_range)
             found[rows, i] = at
 
         run_blocks(gather_range, tasks)
@@ -552,6 +566,52 @@ def _gather(
                             packed[at[r]] = (distance << DISTANCE_SHIFT) | np.uint64(position)
                         at[r] += 1
             q += group
+
+
+@kernel
+def _gather_sliced(
+    codes: Codes,
+    items: Items,
+    radius: int,
+    first: int,
+    last: int,
+    packed: Packed,
+    at: Integers,
+    ends: Integers,
+) -> None:
+    """Do as ``_gather`` for many queries, by slices of the items."""
+    planes, _, deleted, size, _, _, moment, allowed = items
+    n_bytes, limit = codes.shape[1], np.int64(radius + 1)
+    carries, query_parity = as_choices(codes)
+    table, queue = new_table(n_bytes), new_queue(n_bytes)
+    sums = np.empty((N_DIGITS + 1, BLOCKS_PER_SLICE), np.uint64)
+    for start in range(first, last, BLOCKS_PER_SLICE):
+        end = min(start + BLOCKS_PER_SLICE, last)
+        there = _are_allowed(allowed, start, end)
+        if there == 0:
+            continue
+        put_carries(planes, start, end, queue, table)
+        for q in range(len(codes)):
+            near = add_carries(table, carries, q, first_sum(limit), sums) & there
+            while near != 0:
+                w = first_bit(near)
+                near &= near - ONE
+                block, parity = start + w, queue[-1, w] ^ query_parity[q]
+                mask = are_nearer(sums, w, parity, limit)
+                mask &= allowed[block] if len(allowed) > 0 else in_use(size, block)
+                if at[q] >= ends[q] and len(deleted) == 0:
+                    at[q] += bits_in(mask)
+                    continue
+                while mask != 0:
+                    place = first_bit(mask)
+                    mask &= mask - ONE
+                    position = ITEMS_PER_BLOCK * block + place
+                    if len(deleted) > 0 and deleted[position] <= moment:
+                        continue
+                    if at[q] < ends[q]:
+                        distance = np.uint64(distance_of(sums, w, parity, place, limit))
+                        packed[at[q]] = (distance << DISTANCE_SHIFT) | np.uint64(position)
+                    at[q] += 1
 
 
 @kernel
