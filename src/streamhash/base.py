@@ -96,14 +96,15 @@ def row_product(X: Matrix, W: Matrix) -> Matrix:
     rows of zeros are added until BLAS goes its general way, in whole tiles.
     """
     if 0 < len(X) <= FEW_ROWS and X.shape[1] > SHORT_SUM:
-        blocks = _blocks_of_blas(*W.shape)
+        blocks = known_blocks(*W.shape)
         if blocks is not None:
             return product_by_blocks(X, W, blocks)
     return _blas_product(X, W)
 
 
 @lru_cache(1024)
-def _blocks_of_blas(d: int, k: int) -> NDArray[np.int64] | None:
+def known_blocks(d: int, k: int) -> NDArray[np.int64] | None:
+    """Return where the blocks end by which BLAS sums d terms; None if that is not known."""
     with single_threaded_blas():
         return blocks_of_blas(d, k, _blas_product)
 
@@ -646,6 +647,13 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
         """Return the projections (n, k) of rows; by default those on the columns of ``W_``."""
         return row_product(X, self.W_)
 
+    def _project_few(self, X: Any) -> Matrix | None:  # noqa: ARG002
+        """Return the projections of few rows as they came, if there is a quicker way to them.
+
+        Its bits are those of the ordinary way, or it returns None.
+        """
+        return None
+
     def _label_values(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return values (n, k) whose signs are the codes of labels, and known classes (n, C)."""
         raise NotImplementedError
@@ -830,6 +838,10 @@ class OnlineHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming)
             )
 
     def _fill(self, X: Any, out: NDArray[Any], finish: Any) -> None:
+        few = self._project_few(X)
+        if few is not None:
+            out[:] = finish(few)
+            return
         is_wide = getattr(self, "features", None) is not None
         size = ROWS_PER_WIDE_BLOCK if is_wide else ROWS_PER_BLOCK
 

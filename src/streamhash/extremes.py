@@ -4,6 +4,7 @@ A fill value that was never filled in (9.97e36 in NetCDF), a sensor gone mad, a 
 such row would move a mean, or the width of a kernel, so far that all others look alike.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -102,13 +103,18 @@ class OrdinaryRange(Streaming):
 
     def cleaned(self, X: Matrix) -> Matrix:
         """Return rows (n, d) with the centre in place of extreme values."""
-        if not hasattr(self, "center_") or self.reach_ == 0 or len(X) == 0:
-            return X
-        limit, low, high = EXTREME * self.reach_, self.center_.min(), self.center_.max()
-        if float(X.max()) <= float(low) + limit and float(X.min()) >= float(high) - limit:
+        lowest, highest = self.bounds()
+        if len(X) == 0 or (float(X.max()) <= highest and float(X.min()) >= lowest):
             return X
         extreme = self._extreme(X)
         return np.where(extreme, self.center_, X) if extreme.any() else X
+
+    def bounds(self) -> tuple[float, float]:
+        """Return numbers between which no value of any feature is extreme."""
+        if not hasattr(self, "center_") or self.reach_ == 0:
+            return -math.inf, math.inf
+        limit = EXTREME * self.reach_
+        return float(self.center_.max()) - limit, float(self.center_.min()) + limit
 
     def joined(self, other: "OrdinaryRange") -> "OrdinaryRange":
         """Return what is ordinary in two streams; both stay as they are."""

@@ -15,6 +15,7 @@ from streamhash.base import (
     Matrix,
     StreamPart,
     dense,
+    known_blocks,
     new_generator,
     random_directions,
     row_product,
@@ -23,7 +24,16 @@ from streamhash.base import (
 from streamhash.discriminant import TOO_LARGE, ClassSums, Scores, scores_of_rows
 from streamhash.errors import InputError
 from streamhash.estimators import clone
-from streamhash.features import AnchorMap, NormalizedHasher, UnitRows, unit_length
+from streamhash.extremes import OrdinaryRange
+from streamhash.features import (
+    LONGEST,
+    SHORTEST,
+    AnchorMap,
+    NormalizedHasher,
+    UnitRows,
+    unit_length,
+)
+from streamhash.kernels.learning.class_features import ClassMap, class_features, side_by_side
 from streamhash.kernels.learning.pairs import PairRule, count_similar, pair_gradient
 from streamhash.labels import group
 from streamhash.learned import Array, Count, Generator, Labels, ListOf, Part, Real, Table, Value
@@ -39,6 +49,8 @@ settling = ProcessLock()  # threads that encode with one model wait for its hash
 ROWS_AT_ONCE = 512  # rows whose products are summed together
 JUDGES = 1000  # rows of the memory that choose the ridge
 ROW_WEIGHT = 0.1  # of a row itself beside the probabilities of its classes
+FEW_ROWS = 8  # that are encoded by compiled loops of their own
+TRIED = 32  # rows by which these are held to the ordinary way
 WIDEST = 8192  # features of which all products are summed, 256 MB
 
 
@@ -706,6 +718,50 @@ class SDOH(NormalizedHasher):
         """Project dense rows that were checked before."""
         self.settle()
         return super().project_rows(X)
+
+    def _project_few(self, X: Any) -> Matrix | None:
+        if not 0 < X.shape[0] <= FEW_ROWS or not isinstance(X, np.ndarray) or not self._remembers:
+            return None
+        reach = self.ordinary_.reach_ if hasattr(self, "ordinary_") else 0.0
+        W, of_reach, found = getattr(self, "_few", (None, 0.0, None))
+        if W is not self.W_ or of_reach != reach:
+            found = self._class_map()
+            self._few = self.W_, reach, found  # good while these two stay as they are
+        seen = None if found is None else class_features(X, found)
+        return None if seen is None else row_product(seen, self.W_) + self.offset_
+
+    def _class_map(self) -> ClassMap | None:
+        """Return what leads few rows to what is seen of them; None if that would be other bits."""
+        if (self.class_scores, self.features) != ("softmax", "absolute"):
+            return None
+        (unit, random), d = self.parts_, self.n_features_in_
+        blocks = known_blocks(*self.score_weights_.shape)
+        if unit.center_ is not None or blocks is None:
+            return None
+        ordinary = getattr(self, "ordinary_", None) or OrdinaryRange()
+        weights = self.score_weights_, self.score_offsets_, self.mean_score_
+        # Arrays that are read-only would be other types to the compiled loops.
+        A, b, mean = (np.require(each, np.float32, ["C", "W"]) for each in weights)
+        found = ClassMap(
+            *ordinary.bounds(),
+            np.float32(SHORTEST),
+            np.float32(LONGEST),
+            random.n_linear_,
+            *side_by_side(random.signs_, random.n_linear_, random.n_features, d),
+            A,
+            b,
+            blocks,
+            mean,
+            np.float32(ROW_WEIGHT),
+        )
+        rows = np.random.default_rng(0).standard_normal((TRIED, d), np.float32)
+        rows *= np.float32(ordinary.reach_ or 1)
+        rows += getattr(ordinary, "center_", np.float32(0))
+        with single_threaded_blas():
+            wanted = self._class_features(self._mapped(rows))
+        parts = (slice(start, start + FEW_ROWS) for start in range(0, TRIED, FEW_ROWS))
+        same = (np.array_equal(class_features(rows[at], found), wanted[at]) for at in parts)
+        return found if all(same) else None
 
     def encoder(self) -> Self:
         """Return a twin that encodes as this model does now, without what only learning needs."""

@@ -1,8 +1,8 @@
 """How kernels are compiled: once for this machine, cached on disk, and announced.
 
-``@kernel`` is ``numba.njit`` with the settings shared by all. When numba really compiles (that is,
-finds nothing in its cache on disk), a line is logged as a warning on ``streamhash.kernels``, so
-that a person sees why the first call takes seconds. Silence it with
+``@kernel`` is ``numba.njit`` with the settings shared by all but an ``@exact_kernel``. When numba
+really compiles (that is, finds nothing in its cache on disk), a line is logged as a warning on
+``streamhash.kernels``, so that a person sees why the first call takes seconds. Silence it with
 ``logging.getLogger("streamhash.kernels").setLevel(logging.ERROR)``.
 
 A kernel has others compiled into it, of any file of this folder, so what is kept counts only while
@@ -31,13 +31,24 @@ OPTIONS: Any = {
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
     "error_model": "numpy",
 }
+# Every sum, product and division is rounded as it stands, as NumPy does it.
+AS_WRITTEN: Any = {**OPTIONS, "fastmath": False}
 log = logging.getLogger("streamhash.kernels")
 
 
 def kernel(function: F) -> F:
     """Compile a loop at its first call, without the interpreter's lock, cached on disk."""
+    return _compiled(function, OPTIONS)
+
+
+def exact_kernel(function: F) -> F:
+    """Do so with every number rounded as the loop is written."""
+    return _compiled(function, AS_WRITTEN)
+
+
+def _compiled(function: F, options: Any) -> F:
     quick_cache = _quick_cache()
-    compiled: F = numba.njit(cache=quick_cache is None, **OPTIONS)(function)
+    compiled: F = numba.njit(cache=quick_cache is None, **options)(function)
     if quick_cache is not None:
         vars(compiled)["_cache"] = quick_cache(function)  # numba has no other way to choose one
     return compiled
@@ -46,6 +57,12 @@ def kernel(function: F) -> F:
 def part(function: F) -> F:
     """Compile a loop into the kernels that call it: no call, and no counting of references."""
     inlined: F = numba.njit(forceinline=True, **OPTIONS)(function)
+    return inlined
+
+
+def exact_part(function: F) -> F:
+    """Do so with every number rounded as the loop is written."""
+    inlined: F = numba.njit(forceinline=True, **AS_WRITTEN)(function)
     return inlined
 
 

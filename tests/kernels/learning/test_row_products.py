@@ -48,5 +48,5 @@ def test_without_known_blocks_blas_makes_the_product(monkeypatch):
     X, W = random_arrays(3, 1000, 20)
     whole = base.row_product(np.concatenate([X] * 50), W)[:3]
     assert np.array_equal(base.row_product(X, W), whole)
-    monkeypatch.setattr(base, "_blocks_of_blas", lambda *_: None)
+    monkeypatch.setattr(base, "known_blocks", lambda *_: None)
     assert np.array_equal(base.row_product(X, W), whole)

@@ -75,12 +75,13 @@ def product_by_blocks(X: Floats, W: Floats, ends: Ends) -> Floats:
     out = np.zeros((len(X), W.shape[1]), np.float32)
     # Arrays that are read-only would be other types to the compiled loop.
     rows, weights = (np.require(each, np.float32, ["C", "W"]) for each in (X, W))
-    _add_blocks(rows, weights, ends, out)
+    add_blocks(rows, weights, ends, out)
     return out
 
 
 @kernel
-def _add_blocks(X: Any, W: Any, ends: Any, out: Any) -> None:
+def add_blocks(X: Any, W: Any, ends: Any, out: Any) -> None:
+    """Add X (n, d) W (d, k) to ``out`` (n, k), each entry summed block by block."""
     n, k = out.shape
     sums = np.empty((n, k), np.float32)
     start = 0
