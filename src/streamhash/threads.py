@@ -79,8 +79,8 @@ def run_blocks(work: Callable[[Block], Result], blocks: Iterable[Block]) -> list
     those that have not begun when all is done.
     """
     todo = list(blocks)
-    threads = min(get_threads(), len(todo))
-    if threads <= 1:
+    threads = min(get_threads(), len(todo)) if len(todo) > 1 else 1
+    if threads == 1:
         return [work(block) for block in todo]
     waiting = deque(enumerate(todo))
     results: dict[int, Result] = {}

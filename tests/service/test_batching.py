@@ -272,3 +272,34 @@ def test_a_search_that_ends_while_the_next_is_weighed_leaves_it_its_answer(libra
     for i, each in enumerate(found):
         alone = library.answer(ROWS[2 * i : 2 * i + 2], 3)
         assert np.array_equal(each.answer.ids(), alone.ids())
+
+
+def test_the_only_request_is_answered_in_the_turn_in_which_it_came(library, monkeypatch):
+    held = Held(library)
+    held.go_on.set()
+    library.metadata(library.answer(ROWS, 3).keys)  # what is not known must be read in a thread
+    monkeypatch.setattr(batching, "MOMENT", 60)
+
+    async def search():
+        batcher = SearchBatcher(held, 100)
+
+        def ask(n):
+            return batcher.search(ROWS[:n], 3, metadata=True, alone=True)
+
+        first = await ask(1)  # nobody knows how long it takes
+        held.searches_wait = False
+        with pytest.raises(StopIteration) as at_once:
+            ask(2).send(None)
+        held.searches_wait = True
+        waiting = asyncio.create_task(ask(3))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        await waiting
+        batcher.close()
+        assert (batcher.n_batches, batcher.n_queries) == (3, 6)
+        return first, at_once.value.value
+
+    first, second = asyncio.run(search())
+    assert [each is threading.main_thread() for each in held.threads] == [False, True, False]
+    assert np.array_equal(second.answer.keys[:1], first.answer.keys)
+    assert second.text().startswith(first.text()[:50].partition(b'"codes"')[0])

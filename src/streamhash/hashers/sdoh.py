@@ -742,12 +742,16 @@ class SDOH(NormalizedHasher):
         weights = self.score_weights_, self.score_offsets_, self.mean_score_
         # Arrays that are read-only would be other types to the compiled loops.
         A, b, mean = (np.require(each, np.float32, ["C", "W"]) for each in weights)
+        lowest, highest = ordinary.bounds()
+        signs, scales = side_by_side(random.signs_, random.n_linear_, random.n_features, d)
         found = ClassMap(
-            *ordinary.bounds(),
+            lowest,
+            highest,
             np.float32(SHORTEST),
             np.float32(LONGEST),
             random.n_linear_,
-            *side_by_side(random.signs_, random.n_linear_, random.n_features, d),
+            signs,
+            scales,
             A,
             b,
             blocks,
@@ -760,8 +764,9 @@ class SDOH(NormalizedHasher):
         with single_threaded_blas():
             wanted = self._class_features(self._mapped(rows))
         parts = (slice(start, start + FEW_ROWS) for start in range(0, TRIED, FEW_ROWS))
-        same = (np.array_equal(class_features(rows[at], found), wanted[at]) for at in parts)
-        return found if all(same) else None
+        seen = ((class_features(rows[at], found), wanted[at]) for at in parts)
+        same = all(few is not None and np.array_equal(few, many) for few, many in seen)
+        return found if same else None
 
     def encoder(self) -> Self:
         """Return a twin that encodes as this model does now, without what only learning needs."""

@@ -1292,7 +1292,7 @@ class Collection:
     def search_options(self, *, place: str = "Collection.search", **options: Any) -> SearchOptions:
         """Return the options of ``search``, checked."""
         self._follow()
-        return SearchOptions.checked(place, **options)
+        return SearchOptions.checked(place, **options) if options else PLAIN
 
     def answer(self, rows: NDArray[np.float32], k: int, options: SearchOptions = PLAIN) -> Answer:
         """Search for rows that ``check_vectors`` returned; return all that was found of them."""

@@ -86,6 +86,12 @@ class Listing(NamedTuple):
         numbers = self.labels_of(keys).tolist()
         return [None if number == NO_LABEL else self.names[number] for number in numbers]
 
+    def look_up(self, keys: Keys) -> tuple[NDArray[Any], list[Any]]:
+        """Ids and labels of keys that are here, None for no label: by one look."""
+        places = self.places(keys)
+        names, numbers = self.names, self.labels[places].tolist()
+        return self.ids[places], [None if each == NO_LABEL else names[each] for each in numbers]
+
     def are_similar(self, label: Any, numbers: NDArray[Any]) -> NDArray[np.bool_]:
         """Tell which of some labels, by their numbers, are equal to one, or share one with it."""
         names = (None if number == NO_LABEL else self.names[number] for number in numbers.tolist())

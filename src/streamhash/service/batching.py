@@ -2,8 +2,9 @@
 
 What comes in turns of the event loop that follow each other is a batch. One that takes a moment
 only, and waits for nobody, is searched there and then: to hand it to a thread and back would take
-longer. All others are searched in threads, and what comes meanwhile is the next batch. Codes and
-neighbours of a query do not depend on its company, so answers are the same.
+longer. The only request that there is does not even wait for a turn. All others are searched in
+threads, and what comes meanwhile is the next batch. Codes and neighbours of a query do not depend
+on its company, so answers are the same.
 Items are added as if one request came after the other, and each is answered when they are stored.
 """
 
@@ -93,9 +94,12 @@ class _Batch:
     @cached_property
     def heads(self) -> list[list[bytes]]:
         """What is told of each neighbour of each query, up to its metadata."""
-        there = self._whole.keys >= 0
-        columns = {name: each[there].tolist() for name, each in _arrays(self._whole).items()}
-        columns["label"] = self._whole.listing.label_names_of(self._whole.keys[there])
+        whole = self._whole
+        there = whole.keys >= 0
+        ids, labels = whole.listing.look_up(whole.keys[there])
+        arrays = {name: each[there] for name, each in _measures(whole).items()}
+        columns = {name: each.tolist() for name, each in {"id": ids, **arrays}.items()}
+        columns["label"] = labels
         form = b'{%b,"metadata":' % b",".join([b'"%b":%%b' % name.encode() for name in columns])
         heads = iter([form % each for each in zip(*map(each_text, columns.values()), strict=True)])
         return [[*islice(heads, n)] for n in there.sum(axis=1).tolist()]
@@ -120,15 +124,16 @@ class _Batch:
 
 def _columns(answer: Answer) -> dict[str, list[Any]]:
     """Return what is told of neighbours beside metadata, each as a list for each query."""
-    lists = {name: each.tolist() for name, each in _arrays(answer).items()}
-    return {**lists, "label": answer.labels()}
+    lists = {name: each.tolist() for name, each in _measures(answer).items()}
+    return {"id": answer.ids().tolist(), **lists, "label": answer.labels()}
 
 
-def _arrays(answer: Answer) -> dict[str, NDArray[Any]]:
-    """Return what is told of neighbours beside labels and metadata, (n, k) each."""
-    columns = {"id": answer.ids(), "distance": answer.distances}
+def _measures(answer: Answer) -> dict[str, NDArray[Any]]:
+    """Return how near neighbours are, in all ways that are known, (n, k) each."""
     more = {"score": answer.scores, "probability": answer.probabilities}
-    return columns | {name: each for name, each in more.items() if each is not None}
+    return {"distance": answer.distances} | {
+        name: each for name, each in more.items() if each is not None
+    }
 
 
 class _Search(NamedTuple):
@@ -160,9 +165,22 @@ class SearchBatcher:
         self.n_batches = self.n_queries = 0
 
     async def search(
-        self, rows: NDArray[np.float32], k: int, options: SearchOptions = PLAIN, *, metadata: bool
+        self,
+        rows: NDArray[np.float32],
+        k: int,
+        options: SearchOptions = PLAIN,
+        *,
+        metadata: bool,
+        alone: bool = False,
     ) -> Found:
-        """Find the ``k`` nearest items of each of the checked rows, with metadata if wanted."""
+        """Find the ``k`` nearest items of each of the checked rows, with metadata if wanted.
+
+        If it is ``alone``, no other request is there that could be searched with it.
+        """
+        if alone and not self._waiting and self._is_quick(len(rows), options):
+            found = self._search_at_once(rows, k, metadata=metadata)
+            if found is not None:
+                return found
         if len(self._waiting) >= self._max_waiting:
             self._start()
         if len(self._waiting) >= self._max_waiting:
@@ -173,6 +191,15 @@ class SearchBatcher:
         if len(self._waiting) == 1:
             loop.call_soon(self._start_soon, 1)
         return await search.found
+
+    def _search_at_once(self, rows: NDArray[np.float32], k: int, *, metadata: bool) -> Found | None:
+        """Find neighbours in the loop; None if metadata must be read for them."""
+        whole = self._measured(rows, k, PLAIN)
+        known = self._collection.known_metadata(whole.keys if metadata else whole.keys[:0])
+        if known is None:
+            return None
+        self.n_batches, self.n_queries = self.n_batches + 1, self.n_queries + len(rows)
+        return Found(whole, known, batch=self._shared(whole))
 
     def _start_soon(self, waited: int) -> None:
         """Start when a turn of the loop has brought nobody else."""
@@ -223,7 +250,7 @@ class SearchBatcher:
 
     def _split(self, batch: list[_Search], whole: Answer, known: dict[int, Any]) -> list[Found]:
         """Return each search's part of a batch's answer."""
-        shared = _Batch(whole, self._texts) if whole.keys.size <= WRITTEN_AT_ONCE else None
+        shared = self._shared(whole)
         if len(batch) == 1:
             return [Found(whole, known, batch=shared)]
         found, start = [], 0
@@ -234,10 +261,16 @@ class SearchBatcher:
             start = stop
         return found
 
+    def _shared(self, whole: Answer) -> _Batch | None:
+        return _Batch(whole, self._texts) if whole.keys.size <= WRITTEN_AT_ONCE else None
+
     def _search(self, batch: list[_Search]) -> Answer:
-        start, options = time.perf_counter(), batch[0].options
         rows = batch[0].rows if len(batch) == 1 else np.concatenate([each.rows for each in batch])
-        whole = self._collection.answer(rows, max(each.k for each in batch), options)
+        return self._measured(rows, max(each.k for each in batch), batch[0].options)
+
+    def _measured(self, rows: NDArray[np.float32], k: int, options: SearchOptions) -> Answer:
+        start = time.perf_counter()
+        whole = self._collection.answer(rows, k, options)
         if options == PLAIN:
             self._last = (*self._last[-2:], (len(rows), time.perf_counter() - start))
         return whole

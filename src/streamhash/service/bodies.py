@@ -6,6 +6,7 @@ JSON; so a body never becomes many times what it is, and nothing behind a fault 
 
 import json
 import re
+from array import array
 from collections.abc import Callable, Collection as Names, Iterator
 from typing import Any, NamedTuple
 
@@ -129,7 +130,10 @@ def _plain_rows(rows: Any, most: int, *, only_numbers: bool) -> NDArray[np.float
     try:
         if not only_numbers and not all({*map(type, row)} <= {int, float} for row in rows):
             return None
-        found = np.array(rows)
+        if len(rows) == 1 and type(rows[0]) is list:  # in a third of the time
+            found = np.frombuffer(array("d", rows[0])).reshape(1, -1)
+        else:
+            found = np.array(rows)
     except (TypeError, ValueError, OverflowError):  # such as lists of several lengths
         return None
     if found.dtype not in (np.float64, np.int64) or found.ndim != 2 or not found.size:

@@ -16,7 +16,6 @@ from types import coroutine
 from typing import TYPE_CHECKING, Any
 
 from fastapi.exceptions import RequestValidationError
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -150,11 +149,11 @@ class Tokens:
     def __bool__(self) -> bool:
         return self.read is not None or self.write is not None
 
-    def check(self, method: str, path: str, headers: Headers) -> bool:
+    def check(self, method: str, path: str, authorization: str) -> bool:
         """Refuse a request whose token does not open what it asks for; return if it may write."""
         if not self or path in WITHOUT_TOKEN or path.startswith("/static/"):
             return not self
-        scheme, _, given = headers.get("authorization", "").partition(" ")
+        scheme, _, given = authorization.partition(" ")
         token = given.strip().encode() if scheme.lower() == "bearer" else b""
         # Both are compared at all times, so that the time taken tells nothing.
         writes = _same(token, self.write)
@@ -263,6 +262,7 @@ class Guard:
         self._app, self._tokens, self._limits, self._metrics = app, tokens, limits, metrics
         self._bodies, self._answers, self._running = _Bodies(limits), _Answers(limits), 0
         self._hosts = [pattern.lower() for pattern in hosts]
+        self._last_host: str | None = None  # that was a good one
         self._measures: dict[tuple[str, int], Measures] = {}  # by route and status
         metrics.running.set_function(lambda: self._running)
 
@@ -303,11 +303,18 @@ class Guard:
 
     def _check(self, scope: Scope) -> None:
         path = scope["path"]
-        if not is_host(header(scope, b"host"), self._hosts):
-            raise HTTPException(421, "not a Host of this service; allow it with --allow-host NAME.")
+        host = header(scope, b"host")
+        if host != self._last_host:
+            if not is_host(host, self._hosts):
+                raise HTTPException(
+                    421, "not a Host of this service; allow it with --allow-host NAME."
+                )
+            self._last_host = host
         if self._running > self._limits.requests and path not in WHEN_OVERLOADED:
             raise HTTPException(503, "too many requests at a time; try again.")
-        scope["may_write"] = self._tokens.check(scope["method"], path, Headers(scope=scope))
+        scope["may_write"] = self._tokens.check(
+            scope["method"], path, header(scope, b"authorization")
+        )
         length = header(scope, b"content-length")
         if length.isdecimal() and int(length) > self._limits.body:
             raise _too_large(self._limits)

@@ -23,6 +23,11 @@ class Heads:
 
     def __init__(self) -> None:
         self.total = 0
+        self.n_requests = 0  # that have come and are not answered yet
+
+    def is_one(self) -> bool:
+        """Whether there is one request only: nobody waits while it is answered."""
+        return self.n_requests == 1
 
 
 class _Joining:
@@ -85,6 +90,7 @@ def bounded_protocol(limits: Limits) -> type[HttpToolsProtocol]:
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_timer()
             heads.total -= self._cost + sum(self._held)
+            heads.n_requests -= len(self._held)
             self._cost = 0
             self._held.clear()
             super().connection_lost(exc)
@@ -93,6 +99,7 @@ def bounded_protocol(limits: Limits) -> type[HttpToolsProtocol]:
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
+            self.scope["is_alone"] = heads.is_one  # type: ignore[typeddict-unknown-key]
             self._has_called, self._head = True, 0
             self._count(0, REQUEST_COST)
 
@@ -108,6 +115,7 @@ def bounded_protocol(limits: Limits) -> type[HttpToolsProtocol]:
             if len(self.pipeline) >= limits.pipelined:
                 raise ValueError  # which the parser takes for the end of what it can read
             self._held.append(self._cost)
+            heads.n_requests += 1
             self._cost, self._has_called = 0, True
             before = self.cycle
             super().on_headers_complete()
@@ -141,6 +149,7 @@ def bounded_protocol(limits: Limits) -> type[HttpToolsProtocol]:
         def on_response_complete(self) -> None:
             if self._held:
                 heads.total -= self._held.popleft()
+                heads.n_requests -= 1
             super().on_response_complete()
 
         def send_400_response(self, msg: str) -> None:

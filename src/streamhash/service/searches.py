@@ -26,7 +26,7 @@ NUMBERS_AT_ONCE = 100_000  # that are checked at once; more of them in a thread
 NEIGHBOURS_AT_ONCE = 1_000  # that are written at once; more of them in a thread
 
 
-async def _search(here: Served, body: models.SearchBody, *, metadata: bool) -> Found:
+async def _search(here: Served, body: models.SearchBody, *, metadata: bool, alone: bool) -> Found:
     """Search for vectors, or for those of stored items."""
     if (body.vectors is None) == (body.ids is None):
         raise HTTPException(422, "pass either vectors or ids.")
@@ -48,7 +48,7 @@ async def _search(here: Served, body: models.SearchBody, *, metadata: bool) -> F
         search = here.comparison.search
         return await here.heavy.run(search, number, rows, own, k, metadata=metadata)
     wanted = k if own is None else k + 1
-    found = await here.searches.search(rows, wanted, options, metadata=metadata)
+    found = await here.searches.search(rows, wanted, options, metadata=metadata, alone=alone)
     if own is None and options.min_probability is None:
         return found
     answer = found.answer if own is None else found.answer.without(own)
@@ -99,7 +99,9 @@ def add_searches(app: FastAPI, prefix: str, limits: Limits) -> None:
     async def search(here: Here, body: models.SearchBody, request: Request) -> Response:
         """Find the nearest items of vectors, or of stored items."""
         raw = TYPE in header(request.scope, b"accept")
-        found = await _search(here, body, metadata=body.metadata and not raw)
+        is_alone = request.scope.get("is_alone")  # of the server; others may not tell
+        alone = is_alone is not None and is_alone()
+        found = await _search(here, body, metadata=body.metadata and not raw, alone=alone)
 
         def answer() -> Response:
             if raw:

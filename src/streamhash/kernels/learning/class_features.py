@@ -34,7 +34,7 @@ from streamhash.kernels.learning.row_products import Ends, add_blocks
 
 Floats = NDArray[np.float32]
 
-LANES = 8  # blocks side by side: a multiple of this, or of half of it if they are few
+SIDE_BY_SIDE = 8  # blocks side by side: a multiple of this, or of half of it if they are few
 PAIRWISE = 128  # numbers that NumPy sums in one run, by eights
 
 
@@ -46,8 +46,8 @@ class ClassMap(NamedTuple):
     shortest: np.float32  # and how long it may be, about its mean
     longest: np.float32
     n_linear: int
-    signs: Floats  # (3, p, lanes), of blocks side by side
-    scales: Floats  # (lanes,)
+    signs: Floats  # (3, p, width), of blocks side by side
+    scales: Floats  # (width,)
     A: Floats  # (n_features, C)
     b: Floats  # (C,)
     blocks: Ends  # by which BLAS sums a product with it
@@ -75,13 +75,13 @@ def plain_class_features(X: Floats, signs: Signs, to: ClassMap) -> NDArray[np.fl
 
 
 def side_by_side(signs: Signs, n_linear: int, n_features: int, d: int) -> tuple[Floats, Floats]:
-    """Return signs (3, p, lanes) and scales (lanes,) of blocks that stand side by side."""
+    """Return signs (3, p, width) and scales (width,) of blocks that stand side by side."""
     n_blocks, _, p = signs.shape
-    step = LANES if n_blocks > LANES // 2 else LANES // 2
-    lanes = -(-n_blocks // step) * step
-    beside = np.zeros((3, p, lanes), np.float32)
+    step = SIDE_BY_SIDE if n_blocks > SIDE_BY_SIDE // 2 else SIDE_BY_SIDE // 2
+    width = -(-n_blocks // step) * step
+    beside = np.zeros((3, p, width), np.float32)
     beside[:, :, :n_blocks] = signs.transpose(1, 2, 0)
-    scales = np.full(lanes, (n_features - n_linear) ** -0.5 / p)
+    scales = np.full(width, (n_features - n_linear) ** -0.5 / p)
     if 0 < n_linear < d:
         scales[0] = n_linear**-0.5 / p
     return beside, scales.astype(np.float32)
@@ -121,8 +121,8 @@ def _score(
 ) -> bool:
     """Write features into F and scores, less the largest of each row, into Z (n, C), of zeros."""
     n, d = X.shape
-    p, lanes = signs.shape[1:]
-    T, u = np.empty(p * lanes, np.float32), np.empty(d, np.float32)
+    p, width = signs.shape[1:]
+    T, u = np.empty(p * width, np.float32), np.empty(d, np.float32)
     for r in range(n):
         x = X[r]
         low, high = x[0], x[0]
@@ -142,12 +142,12 @@ def _score(
             first = min(n_linear, 1)
         _transform_blocks(u, signs, T)
         for i in range(n_linear if first else 0):
-            F[r, i] = T[i * lanes] * scales[0]
+            F[r, i] = T[i * width] * scales[0]
         at, end = n_linear, F.shape[1]
-        for block in range(first, lanes):
+        for block in range(first, width):
             scale = scales[block]
             for i in range(min(p, end - at)):
-                F[r, at + i] = abs(T[i * lanes + block] * scale)
+                F[r, at + i] = abs(T[i * width + block] * scale)
             at = min(at + p, end)
     add_blocks(F, A, blocks, Z)
     for r in range(n):
@@ -244,9 +244,9 @@ def _bring_to_unit(x: Any, shortest: Any, longest: Any) -> bool:
 
 
 @exact_part
-def _two(T: Any, start: int, half: int, lanes: int) -> None:
+def _two(T: Any, start: int, half: int, width: int) -> None:
     """Replace two runs of ``half`` coordinates each by their sum and difference."""
-    size, at = half * lanes, start * lanes
+    size, at = half * width, start * width
     a, b = T[at : at + size], T[at + size : at + 2 * size]
     for j in range(size):
         above, below = a[j], b[j]
@@ -255,9 +255,9 @@ def _two(T: Any, start: int, half: int, lanes: int) -> None:
 
 
 @exact_part
-def _four(T: Any, start: int, quarter: int, lanes: int) -> None:
+def _four(T: Any, start: int, quarter: int, width: int) -> None:
     """Transform four runs of ``quarter`` coordinates each."""
-    size, at = quarter * lanes, start * lanes
+    size, at = quarter * width, start * width
     a, b = T[at : at + size], T[at + size : at + 2 * size]
     c, d = T[at + 2 * size : at + 3 * size], T[at + 3 * size : at + 4 * size]
     for j in range(size):
@@ -270,42 +270,42 @@ def _four(T: Any, start: int, quarter: int, lanes: int) -> None:
 
 
 @exact_part
-def _hadamard(T: Any, p: int, lanes: int) -> None:
-    """Replace T (p · lanes,) by H_p T, in the order of steps of ``random_projections``."""
+def _hadamard(T: Any, p: int, width: int) -> None:
+    """Replace T (p · width,) by H_p T, in the order of steps of ``random_projections``."""
     size = p
     while size > NEAR:
         for start in range(0, p, size):
-            _four(T, start, size // 4, lanes)
+            _four(T, start, size // 4, width)
         size //= 4
     run = size
     while run >= 32:
         for start in range(0, p, run):
-            _four(T, start, run // 4, lanes)
+            _four(T, start, run // 4, width)
         run //= 4
     if run == 16:
         for start in range(0, p, run):
-            _two(T, start, 8, lanes)
+            _two(T, start, 8, width)
     for start in range(0, p, 8):
-        _two(T, start, 1, lanes)
-        _two(T, start + 2, 1, lanes)
-        _two(T, start + 4, 1, lanes)
-        _two(T, start + 6, 1, lanes)
-        _two(T, start, 2, lanes)
-        _two(T, start + 4, 2, lanes)
-        _two(T, start, 4, lanes)
+        _two(T, start, 1, width)
+        _two(T, start + 2, 1, width)
+        _two(T, start + 4, 1, width)
+        _two(T, start + 6, 1, width)
+        _two(T, start, 2, width)
+        _two(T, start + 4, 2, width)
+        _two(T, start, 4, width)
 
 
 @exact_kernel
 def _transform_blocks(u: Any, signs: Any, T: Any) -> None:
-    """Write p times the projections of a row, block beside block, into T (p · lanes,)."""
-    p, lanes = signs.shape[1:]
+    """Write p times the projections of a row, block beside block, into T (p · width,)."""
+    p, width = signs.shape[1:]
     for i in range(p):
         x = u[i] if i < len(u) else np.float32(0)
-        for block in range(lanes):
-            T[i * lanes + block] = signs[2, i, block] * x
+        for block in range(width):
+            T[i * width + block] = signs[2, i, block] * x
     for turn in (1, 0):
-        _hadamard(T, p, lanes)
-        own = signs[turn].reshape(p * lanes)
-        for j in range(p * lanes):
+        _hadamard(T, p, width)
+        own = signs[turn].reshape(p * width)
+        for j in range(p * width):
             T[j] *= own[j]
-    _hadamard(T, p, lanes)
+    _hadamard(T, p, width)
