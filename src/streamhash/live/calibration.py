@@ -159,6 +159,8 @@ class Calibration(Streaming):
         self.reliability_ = np.zeros((2, 3, BINS))
         self.learned_ = 0
         self._known: dict[int, Curves] = {}  # by place
+        # The curves used last, laid out by distances.
+        self._by_distance: tuple[Curves, NDArray[np.int64], Probabilities] | None = None
 
     # ---------------------------------------------------------------------------------- counting
 
@@ -297,9 +299,11 @@ class Calibration(Streaming):
         curves = self._curves(model)
         if curves is None:
             return None
-        there = np.where(distances < 0, self.n_bits, distances)
-        nearest = there.min(axis=1, keepdims=True, initial=self.n_bits)
-        return self._looked_up(curves.pairs, distances, nearest)
+        there = (distances >= 0) & (distances <= self.n_bits)
+        places = np.where(there, distances, self.n_bits + 1).astype(np.intp)
+        nearest = places.min(axis=1, keepdims=True, initial=self.n_bits)
+        classes, by_distance = self._tables(curves)
+        return np.asarray(by_distance[classes[nearest], places])
 
     def predictions(self, model: int, ballots: list[Ballot]) -> list[Ballot]:
         """Return the labels of votes with their probabilities, NaN while nothing is known."""
@@ -342,6 +346,19 @@ class Calibration(Streaming):
             curves = Curves.of(self.pairs_[place], self.votes_[place])
             self._known = {**self._known, place: curves}  # a new dict: twins share the old one
         return curves
+
+    def _tables(self, curves: "Curves") -> tuple[NDArray[np.int64], Probabilities]:
+        """Return the class of each nearest distance, and probabilities of it by distance.
+
+        The last column is of items that are not there.
+        """
+        if self._by_distance is None or self._by_distance[0] is not curves:
+            distances = np.arange(self.n_bits + 1)
+            pairs = curves.pairs[:, self._cell(distances)]
+            nan = np.full((len(pairs), 1), np.nan)
+            tables = self._class(distances), np.concatenate([pairs, nan], axis=1)
+            self._by_distance = curves, *tables
+        return self._by_distance[1:]
 
     def _looked_up(
         self, curves: Probabilities, distances: NDArray[Any], nearest: NDArray[Any]

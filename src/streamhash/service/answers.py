@@ -59,6 +59,18 @@ def write_json(value: Any, most: int, *, levels: int = 2) -> bytearray:
     return written
 
 
+def write_short(value: Any) -> bytearray | None:
+    """Return JSON of what is short, in one go; None of what ``write_json`` must see to.
+
+    >>> write_short({"a": [1, float("nan")]})
+    bytearray(b'{"a":[1,null]}')
+    """
+    try:
+        return bytearray(to_json(value, inf_nan_mode="null", fallback=_plain_number))
+    except (PydanticSerializationError, ValueError, RecursionError):
+        return None
+
+
 def _parts(value: Any, levels: int) -> Iterator[bytes]:
     if isinstance(value, np.ndarray):
         pieces = (value[at : at + NUMBERS].tolist() for at in range(0, len(value), NUMBERS))

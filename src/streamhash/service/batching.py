@@ -23,7 +23,7 @@ from starlette.exceptions import HTTPException
 
 from streamhash.live import Addition, Answer, Collection
 from streamhash.live.search import PLAIN, SearchOptions
-from streamhash.service.answers import AT_ONCE, each_text
+from streamhash.service.answers import AT_ONCE, each_text, write_short
 from streamhash.threads import get_threads
 
 BATCH_QUERIES = 256  # of a batch, unless one request has more
@@ -56,13 +56,12 @@ class Found(NamedTuple):
         known, step = self.metadata.get, QUERIES_AT_ONCE
         for start in range(0, n, step):
             some = self.answer if n <= step else self.answer.rows(start, start + step, k)
-            columns = _columns(some)
+            columns, keys, counts = _told(some)
             names = [*columns, "metadata"]
-            for *row, keys in zip(*columns.values(), some.keys.tolist(), strict=True):
-                # Labels end where there are no more items, and with them the row.
+            all_values = zip(*columns.values(), map(known, keys), strict=True)
+            for count in counts:
                 yield (
-                    dict(zip(names, values, strict=True))
-                    for values in zip(*row, map(known, keys), strict=False)
+                    dict(zip(names, values, strict=True)) for values in islice(all_values, count)
                 )
 
     def text(self) -> bytearray | None:
@@ -70,6 +69,11 @@ class Found(NamedTuple):
         n, k = self.answer.keys.shape
         if n * k > AT_ONCE:
             return None
+        if self.batch is None:
+            facts = {"model": self.answer.model, "sample": self.sample, "codes": self.codes()}
+            text = write_short({**facts, "results": [[*row] for row in self.results()]})
+            if text is not None:
+                return text
         batch = self.batch or _Batch(self.answer, {})
         rows, write, known = batch.heads[self.start :][:n], batch.metadata_text, self.metadata
         sample, codes = each_text([self.sample])[0], b",".join(each_text(self.codes()))
@@ -94,15 +98,10 @@ class _Batch:
     @cached_property
     def heads(self) -> list[list[bytes]]:
         """What is told of each neighbour of each query, up to its metadata."""
-        whole = self._whole
-        there = whole.keys >= 0
-        ids, labels = whole.listing.look_up(whole.keys[there])
-        arrays = {name: each[there] for name, each in _measures(whole).items()}
-        columns = {name: each.tolist() for name, each in {"id": ids, **arrays}.items()}
-        columns["label"] = labels
+        columns, _, counts = _told(self._whole)
         form = b'{%b,"metadata":' % b",".join([b'"%b":%%b' % name.encode() for name in columns])
         heads = iter([form % each for each in zip(*map(each_text, columns.values()), strict=True)])
-        return [[*islice(heads, n)] for n in there.sum(axis=1).tolist()]
+        return [[*islice(heads, count)] for count in counts]
 
     def metadata_text(self, key: int, known: dict[int, Any]) -> bytes:
         """Return the metadata of an item, which stay for ever; short ones are remembered."""
@@ -122,18 +121,19 @@ class _Batch:
         return text
 
 
-def _columns(answer: Answer) -> dict[str, list[Any]]:
-    """Return what is told of neighbours beside metadata, each as a list for each query."""
-    lists = {name: each.tolist() for name, each in _measures(answer).items()}
-    return {"id": answer.ids().tolist(), **lists, "label": answer.labels()}
+def _told(answer: Answer) -> tuple[dict[str, list[Any]], list[int], list[int]]:
+    """Return what is told of neighbours beside metadata, their keys, and how many queries have.
 
-
-def _measures(answer: Answer) -> dict[str, NDArray[Any]]:
-    """Return how near neighbours are, in all ways that are known, (n, k) each."""
+    All neighbours there are stand one after the other.
+    """
+    there = answer.keys >= 0
+    keys = answer.keys[there]
+    ids, labels = answer.listing.look_up(keys)
     more = {"score": answer.scores, "probability": answer.probabilities}
-    return {"distance": answer.distances} | {
-        name: each for name, each in more.items() if each is not None
-    }
+    arrays = {"distance": answer.distances, **more}
+    measures = {name: each[there] for name, each in arrays.items() if each is not None}
+    columns = {name: each.tolist() for name, each in {"id": ids, **measures}.items()}
+    return {**columns, "label": labels}, keys.tolist(), there.sum(axis=1).tolist()
 
 
 class _Search(NamedTuple):
@@ -199,7 +199,7 @@ class SearchBatcher:
         if known is None:
             return None
         self.n_batches, self.n_queries = self.n_batches + 1, self.n_queries + len(rows)
-        return Found(whole, known, batch=self._shared(whole))
+        return Found(whole, known)  # nobody shares what is written of it
 
     def _start_soon(self, waited: int) -> None:
         """Start when a turn of the loop has brought nobody else."""
