@@ -154,12 +154,6 @@ def test_seeds_without_the_metric_do_not_count():
     assert Leaderboard(rows).ranking("several-labels", blocks=[block]).seeds[block] == (0, 1)
 
 
-def test_classes_that_ask_equally_often_have_one_mean():
-    assert kept_fields(row(quality=0.25))["metrics"] == {"map": 0.25, "map_by_class": 0.25}
-    reuters = row("lsh", 0.25, RULES.part("several-labels").blocks[0])
-    assert kept_fields(reuters)["metrics"] == {"map": 0.25}
-
-
 MISFITS = {
     "data set": ({"data": "mine"}, "data set mine is none of digits, mnist,"),
     "checksum of the data": (

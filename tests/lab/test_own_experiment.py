@@ -119,7 +119,7 @@ def test_settings_of_a_file_are_lines_of_their_own(folder):
         ('methods = ["lsh"]\nbits = [true]', "bits = [True]; write a list of numbers."),
         (
             'methods = ["lsh"]\ndata = "digits"\nmetrics = ["mop"]',
-            "asks for 'mop'; choose from map, map@1000,",
+            "asks for 'mop'; choose from map, map_by_class,",
         ),
         (
             'methods = ["lsh"]\ndata = "digits"\nsettings = ["best"]',

@@ -10,6 +10,7 @@ from streamhash import LSH, SDOH, lab, mean_average_precision
 from streamhash.errors import InputError
 from streamhash.hashers import METHODS
 from streamhash.lab import (
+    append_row,
     bench,
     find_methods,
     make_hasher,
@@ -221,6 +222,18 @@ def test_cells_that_have_rows_are_not_run_again_and_the_time_left_is_told(digits
     assert read_rows(path) == second
     run_cells(plans[:1], rows_file=path, resume=False, jobs=1)
     assert len(read_rows(path)) == 4
+
+
+def test_a_row_that_lacks_what_rows_tell_today_is_run_again(digits, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    plan = plan_cell("lsh", digits, 8, stream=100, checkpoints=1, query_share=0.1)
+    (row,) = run_cells([plan], rows_file=path, jobs=1)
+    row["metrics"].pop("map_by_class")  # as a version before it wrote
+    path.unlink()
+    append_row(path, row)
+    (again,) = run_cells([plan], rows_file=path, jobs=1)
+    assert "map_by_class" in again["metrics"]
+    assert len(read_rows(path)) == 2
 
 
 class OwnHasher(LSH):

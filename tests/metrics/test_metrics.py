@@ -20,6 +20,7 @@ from streamhash import (
     precision_at_ranks,
     precision_within_radius,
 )
+from streamhash.metrics import mean_over_classes
 from streamhash.threads import set_threads
 
 # By hand: one query 0000, and items at distances 0, 1, 1, 2, 3 in this order in the database.
@@ -651,3 +652,11 @@ def test_classes_are_measured_alone():
     matrix = np.stack([labels == "often", np.ones(60), np.zeros(60)], axis=1).astype(np.uint8)
     several = streamhash.metrics.evaluate_by_class(codes, matrix, codes, matrix)
     assert [(label, values["queries"]) for label, values in several.items()] == [(0, 50), (1, 60)]
+
+
+def test_a_mean_over_classes_counts_each_class_once():
+    values = [1.0, 0.5, 0.0, np.nan, np.nan]
+    assert mean_over_classes(values, ["a", "a", "b", "b", "c"]) == 0.375  # c has no value
+    several = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]])
+    assert mean_over_classes(values, several) == pytest.approx((0.75 + 0.25) / 2)
+    assert np.isnan(mean_over_classes([np.nan], ["a"]))

@@ -202,7 +202,14 @@ def bench(
         vector=vector_column, features=feature_columns, ignore=ignore_columns
     )
     found = load_data(data, labels=labels, column=label_column, rows=rows, columns=columns)
-    with _cells() as progress:
+    n_run = 0
+    with _cells() as show:
+
+        def progress(state: "Progress") -> None:
+            nonlocal n_run
+            n_run = state.n_total
+            show(state)
+
         made = lab.bench(
             methods,
             found,
@@ -233,7 +240,8 @@ def bench(
         return
     results().print(lab.rich_table(lab.summarise(made)))
     if out is not None:
-        note(f"Rows are in {out / lab.ROWS_FILE}.")
+        said = f"; {n_run} of {len(made)} cells were run, the others had theirs" if resume else ""
+        note(f"Rows are in {out / lab.ROWS_FILE}{said}.")
 
 
 def reproduce(

@@ -235,7 +235,10 @@ def _print(task: "Task", found: dict[str, Any], k: int) -> None:
     headings = (f"recall@{k}", "at the end", f"right of {k}", "ms a query")
     print_table(("answers", *headings), ways, numbers=headings)
     if "map" in found:
-        typer.echo(f"mAP by label {found['map']:.3f}, {found['last_map']:.3f} at the end.")
+        typer.echo(
+            f"mAP by label {found['map']:.3f}, {found['last_map']:.3f} at the end; as a mean over "
+            f"the classes {found['map_by_class']:.3f}, {found['last_map_by_class']:.3f} at the end."
+        )
     for operation in ("insert", "delete", "replace"):
         if operation in found:
             n, speed = found[operation].values()

@@ -174,8 +174,6 @@ def _resource(name: str) -> str:
 def kept_fields(row: Row) -> Row:
     """Return what the leaderboard needs of a row: a tenth of it."""
     metrics = {name: round(value, 6) for name, value in row["metrics"].items() if name in RANKED_BY}
-    if "map_by_class" not in metrics and row["queries_per_class"] and not row.get("query_share"):
-        metrics["map_by_class"] = metrics["map"]  # all classes ask equally often
     cpu = {what: {"cpu": round(row["seconds"][what]["cpu"], 4)} for what in ("learn", "encode")}
     machine = {"cpu": row["machine"].get("cpu", "unknown")}
     return {name: row[name] for name in FIELDS} | {

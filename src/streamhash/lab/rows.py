@@ -37,9 +37,11 @@ LATER = {
     **{"order": "shuffled", "label_noise": 0.0, "database_codes": "encoded", "query_share": None},
 }
 LATER_PARAMETERS: dict[str, Any] = {"memory": 0, "features": None}
-# The five metrics of the papers: name in the row, heading, and what it says in plain words.
+# The five metrics of the papers, and mAP by class beside mAP: name in the row, heading, and what it
+# says in plain words.
 METRICS = {
     "map": ("mAP", "how near the top of the whole ranking the similar items stand"),
+    "map_by_class": ("mAP by class", "its mean over the classes: a rare one counts as any other"),
     "map@1000": ("mAP@1000", "the same, looking at the first 1000 results only"),
     "precision@h2": ("P@H2", "share of similar items within Hamming distance 2 (nothing found: 0)"),
     "precision@100": ("P@100", "share of similar items among the first 100 results"),
@@ -100,8 +102,16 @@ def read_rows(path: Path) -> list[Row]:
                 f"{path}: line {number} is not a result row of streamhash; choose a folder whose "
                 f"{ROWS_FILE} was written by streamhash bench."
             )
-        rows.append({**LATER, **_by_new_names(row)})
+        rows.append({**LATER, **_with_class_mean(_by_new_names(row))})
     return rows
+
+
+def _with_class_mean(row: Row) -> Row:
+    """Return a row with mAP by class, also of a version that had none, where the two are one."""
+    metrics = row["metrics"]
+    if "map_by_class" in metrics or not row["queries_per_class"] or row.get("query_share"):
+        return row
+    return {**row, "metrics": {**metrics, "map_by_class": metrics.get("map")}}
 
 
 def _by_new_names(row: Row) -> Row:

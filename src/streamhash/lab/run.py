@@ -62,7 +62,13 @@ from streamhash.lab.rows import (
     read_rows,
     row_key,
 )
-from streamhash.metrics import Retrieval, area_under_curve, evaluate, mean_average_precision
+from streamhash.metrics import (
+    Retrieval,
+    area_under_curve,
+    evaluate,
+    mean_average_precision,
+    mean_over_classes,
+)
 from streamhash.parameters import Number, check_parameters
 from streamhash.threads import get_threads, using_threads
 
@@ -728,7 +734,9 @@ def run_plan(plan: Plan) -> Row:
     before = LSH(plan.n_bits, random_state=plan.seed)
     parts.learn(before, 0, n_stream)
     found = {"before": Retrieval(*parts.encode(before)), "after": Retrieval(*coded)}
-    metrics["map_by_class"] = _mean_over_classes(found["after"], parts.queries.labels)
+    metrics["map_by_class"] = mean_over_classes(
+        found["after"].average_precision(), parts.queries.labels
+    )
     seconds["cell"] = {"wall": time.perf_counter() - began}
     return {
         **plan.identity(),
@@ -784,14 +792,6 @@ class ClassCurve:
             "last": self._last,
             "values": self._values,
         }
-
-
-def _mean_over_classes(found: Retrieval, asked: NDArray[Any]) -> float:
-    """Return the mean over the classes of their queries' mAP: a rare one counts as any other."""
-    precision = found.average_precision()
-    members = asked.T > 0 if asked.ndim == 2 else asked == np.unique(asked)[:, None]  # (C, n)
-    of_classes = [precision[own & ~np.isnan(precision)] for own in members]
-    return float(np.mean([own.mean() for own in of_classes if len(own)]))
 
 
 def _distances(found: Retrieval, n_bits: int) -> dict[str, list[int]]:
@@ -982,9 +982,11 @@ def run_cells(
 
 
 def _kept(there: Mapping[str, Row], plan: Plan) -> Row | None:
-    """Return the row of a plan if it is there and tells all that is asked."""
+    """Return the row of a plan if it is there and tells all that rows tell today."""
     row = there.get(row_key(plan.identity()))
-    return None if row is None or (plan.curve_by_class and "class_curve" not in row) else row
+    if row is None or "map_by_class" not in row["metrics"]:
+        return None
+    return None if plan.curve_by_class and "class_curve" not in row else row
 
 
 def _results(

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from streamhash.errors import FileError, InputError, MissingDataError
 from streamhash.lab.rows import Row
 from streamhash.labels import neighbours
+from streamhash.metrics import mean_over_classes
 from streamhash.optional import import_optional
 from streamhash.parameters import Choice, Whole, check_parameters
 
@@ -500,6 +501,7 @@ class Judge:
     def __init__(self, task: Task, k: int = 10) -> None:
         self.k = k
         self._distances = _squared_distances(task.queries, task.X)
+        self._asked = task.query_labels
         self._relevant = (
             None
             if task.labels is None or task.query_labels is None
@@ -524,16 +526,22 @@ class Judge:
         hits = np.take_along_axis(self._relevant, np.maximum(rows, 0), axis=1) & (rows >= 0)
         return float(hits.mean())
 
-    def mean_average_precision(self, rows: Rows) -> float | None:
-        """Return mAP of whole rankings; queries whose label nothing has are left out."""
-        if self._relevant is None:
-            return None
+    def mean_average_precision(self, rows: Rows) -> dict[str, float]:
+        """Return mAP of whole rankings, over the queries (``map``) and over their classes.
+
+        Queries whose label nothing has are left out; without labels, or such a query, it is empty.
+        """
+        if self._relevant is None or self._asked is None:
+            return {}
         hits = np.take_along_axis(self._relevant, np.maximum(rows, 0), axis=1) & (rows >= 0)
         ranks = np.arange(1, rows.shape[1] + 1)
         sums = (hits.cumsum(axis=1) / ranks * hits).sum(axis=1)
         totals = hits.sum(axis=1)
-        known = totals > 0
-        return float((sums[known] / totals[known]).mean()) if known.any() else None
+        if not totals.any():
+            return {}
+        precision = np.divide(sums, totals, out=np.full(len(sums), np.nan), where=totals > 0)
+        of_classes = mean_over_classes(precision, self._asked)
+        return {"map": float(np.nanmean(precision)), "map_by_class": of_classes}
 
     def exact(self, there: Rows) -> Rows:
         """Return the rows that are there, the nearest of each query first."""
@@ -570,7 +578,8 @@ def run_runbook(
         ``step``, ``operation``, ``items`` (that the step is about), ``there`` (after it), and
         ``cpu`` and ``wall``, the seconds it took; of a search instead ``ways``, each with its
         ``recall``, ``precision`` (the share with the query's label), ``cpu`` and ``wall``; and
-        ``map``, of the whole ranking by label, where labels come and the system has one.
+        ``map`` and ``map_by_class``, of the whole ranking by label, where labels come and the
+        system has one: means over the queries and over their classes.
     """
     y = task.y if labelled else None
     for number, (operation, tags, rows), row_of in task.runbook.moments():
@@ -588,7 +597,7 @@ def run_runbook(
                     **seconds,
                 }
             if labelled and (ranking := system.rank(task.queries)) is not None:
-                row["map"] = judge.mean_average_precision(_rows_of(ranking, row_of))
+                row |= judge.mean_average_precision(_rows_of(ranking, row_of))
             yield row
             continue
         named = np.arange(tags.start, tags.stop)
@@ -618,8 +627,8 @@ def summarise_run(steps: Sequence[Row], n_queries: int) -> Row:
     """Return what a run comes to: each way's means over the searches, and the cost of the rest.
 
     ``ways``: ``recall`` and ``precision`` (means), ``last_recall``, ``ms`` (a query, processor
-    time); ``map`` and ``last_map``; of ``insert``, ``delete`` and ``replace`` the ``items`` and
-    how many ``a_second`` (processor time).
+    time); ``map`` and ``map_by_class`` (means), ``last_map`` and ``last_map_by_class``; of
+    ``insert``, ``delete`` and ``replace`` the ``items`` and how many ``a_second`` (processor time).
     """
     searches = [row for row in steps if row["operation"] == "search"]
     found: Row = {"ways": {}}
@@ -632,9 +641,9 @@ def summarise_run(steps: Sequence[Row], n_queries: int) -> Row:
             "precision": float(np.mean(judged)) if judged else None,
             "ms": 1e3 * float(np.mean([one["cpu"] for one in each])) / n_queries,
         }
-    ranked = [row["map"] for row in searches if row.get("map") is not None]
-    if ranked:
-        found |= {"map": float(np.mean(ranked)), "last_map": ranked[-1]}
+    for name in ("map", "map_by_class"):
+        if ranked := [row[name] for row in searches if name in row]:
+            found |= {name: float(np.mean(ranked)), f"last_{name}": ranked[-1]}
     for operation in ("insert", "delete", "replace"):
         done = [row for row in steps if row["operation"] == operation]
         if done:

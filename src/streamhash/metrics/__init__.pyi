@@ -7,6 +7,7 @@ from .retrieval import (
     evaluate as evaluate,
     evaluate_by_class as evaluate_by_class,
     mean_average_precision as mean_average_precision,
+    mean_over_classes as mean_over_classes,
     precision_at_ranks as precision_at_ranks,
     precision_within_radius as precision_within_radius,
 )

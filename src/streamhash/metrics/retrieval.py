@@ -375,6 +375,24 @@ def evaluate_by_class(
     }
 
 
+def mean_over_classes(values: ArrayLike, labels: ArrayLike) -> float:
+    """Return the mean over the classes of the means of their queries: a rare one counts as any.
+
+    Parameters
+    ----------
+    values : (n,) a metric, query by query; NaN where it is not defined, which is left out
+    labels : (n,) labels of the queries, or a 0/1 matrix (n, C): a query counts for each of its own
+
+    >>> mean_over_classes([1, 0.5, 0], ["cat", "cat", "dog"])
+    0.375
+    """
+    by_query, asked = np.asarray(values, np.float64), np.asarray(labels)
+    members = asked.T > 0 if asked.ndim == 2 else asked == np.unique(asked)[:, None]  # (C, n)
+    known = [by_query[own & ~np.isnan(by_query)] for own in members]
+    means = [float(own.mean()) for own in known if len(own)]
+    return float(np.mean(means)) if means else float("nan")
+
+
 def _by_query(
     retrieval: Retrieval, ties: str, normalizer: str | None
 ) -> tuple[dict[str, Floats], list[str], Floats]:

@@ -1,4 +1,4 @@
-"""The five metrics as a table: its cells, and the table for the terminal."""
+"""The metrics as a table: its cells, and the table for the terminal."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
