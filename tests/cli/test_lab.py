@@ -76,7 +76,7 @@ def test_bench_appends_rows_and_resumes(tmp_path):
     assert len((out / "rows.jsonl").read_text().splitlines()) == 4 + 1 + 4
     assert (out / "rows.jsonl").read_text().startswith(rows)
     third = run("bench", *words, "--seeds", "2", "--out", out, "--resume")
-    said = f"Rows are in {out / 'rows.jsonl'}; 0 of 8 cells were run, the others had theirs."
+    said = f"Rows are in {out / 'rows.jsonl'}; 0 cells were run, 8 had their rows."
     assert said in notes(third.stderr)
 
 

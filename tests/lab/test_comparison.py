@@ -36,7 +36,7 @@ from streamhash.lab.report.sentences import (
     verdicts,
 )
 from streamhash.lab.report.write import CSV_FIELDS, escape_latex, tint
-from streamhash.lab.rows import read_folder
+from streamhash.lab.rows import append_row, read_folder
 
 PRECISIONS = ("precision@1", "precision@10", "precision@50", "precision@100")
 VALUES = {"sdoh": 0.8, "hcoh": 0.7, "mihash": 0.75, "hmoh": 0.85}  # hmoh: not in the paper
@@ -262,10 +262,27 @@ def test_a_quick_look_does_not_judge_methods_that_have_hardly_begun(tmp_path):
     assert places == {0}
     page = write_report(rows, tmp_path, command="c", figures=False).read_text(encoding="utf-8")
     assert "With published settings this is not judged: a stream too short for HCOH" in page
+    both = {method: {"parameters": {"batch_size": 4000}} for method in ("hcoh", "sdoh")}
+    assert "too short for HCOH and SDOH, of" in verdicts(quick(both)[1])[0].why_not
     looks = [{"instances": at, "map": 0.5} for at in (0, 100, 4000)]
     assert verdicts(quick({"hcoh": {"curve": looks}})[1])[0].kind == "yes"  # the end is the same
     (verdict,) = verdicts(quick({"hcoh": {"curve": looks}}, "mnist-curve")[1])
     assert verdict.why_not == "the methods were looked at after different numbers of instances"
+
+
+def test_a_quick_look_says_in_the_terminal_what_does_not_compare(tmp_path, monkeypatch):
+    rows = [{**row, "stream": 4000, "checkpoints": 3} for row in made_table(bits=(32,))]
+    for row in rows:
+        row["parameters"] = {"batch_size": 4000} if row["method"] == "hcoh" else {}
+        append_row(tmp_path / "rows.jsonl", row)
+    short = compare(read_experiment("mnist-table").quick(), summarise(rows), "mnist")
+    monkeypatch.setattr("streamhash.lab.reproduce", lambda *_, **__: [short])
+    words = ["reproduce", "mnist-table", "--quick", "--out", str(tmp_path)]
+    said = CliRunner().invoke(app, words).stdout
+    assert (
+        "With published settings these do not compare: a stream too short for HCOH, of which it is "
+        "less than two stages.\n"
+    ) in said
 
 
 def test_no_row_is_lost_in_silence():

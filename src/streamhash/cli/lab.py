@@ -240,8 +240,8 @@ def bench(
         return
     results().print(lab.rich_table(lab.summarise(made)))
     if out is not None:
-        said = f"; {n_run} of {len(made)} cells were run, the others had theirs" if resume else ""
-        note(f"Rows are in {out / lab.ROWS_FILE}{said}.")
+        kept = f"; {n_run} cells were run, {len(made) - n_run} had their rows" if resume else ""
+        note(f"Rows are in {out / lab.ROWS_FILE}{kept}.")
 
 
 def reproduce(
@@ -320,6 +320,9 @@ def reproduce(
         metrics = comparison.experiment.metrics
         for metric in metrics[:1] if comparison.experiment.paper else metrics:
             _print_metric(comparison, metric)
+        for which in comparison.settings:
+            if why := comparison.why_unjudged(which):
+                typer.echo(f"With {which} settings these do not compare: {why}.")
     report = lab.Report.of(lab.read_folder(out))
     _write(report, out, f"streamhash report {out.name}", optional=True)
 

@@ -311,7 +311,8 @@ def _why_no_contest(experiment: Experiment, entries: Sequence[Entry]) -> str:
         return ""
     short = [method_name(entry.run.method) for entry in entries if entry.n_stages < 2]
     if short:
-        names = ", ".join(dict.fromkeys(short))
+        *others, last = dict.fromkeys(short)
+        names = f"{', '.join(others)} and {last}" if others else last
         return f"a stream too short for {names}, of which it is less than two stages"
     looks = {look for entry in entries for look in entry.looks}
     if experiment.kind in ("curve", "auc") and len(looks) > 1:
