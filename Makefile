@@ -22,7 +22,7 @@ BENCHMARKS := search "answers --quick" "approximate --quick" encoding \
   "reencoding --items 784:200000 --rounds 1" "commits --adds 2000" "scale --memory 100000" \
   "serve_empty --items 10000 --rounds 3" "serve_large --items 10000 --rounds 3" \
   "filters --items 100000" "rescore --items 100000" \
-  evaluation places sdoh_step one_by_one pairwise mihash sketch
+  evaluation places sdoh_step one_by_one bit_updates pairwise mihash sketch
 
 .PHONY: demo test quick fuzz lint check browser bench results docs screenshots format clean
 
