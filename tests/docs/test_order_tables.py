@@ -58,6 +58,7 @@ def test_the_same_by_class_is_of_rows_that_have_it(order_tables, folder, tmp_pat
     rows = [json.loads(line) for line in kept.splitlines()]
     for row in rows:
         row["metrics"]["map_by_class"] = 0.125
+        row["queries_per_class"] = 0  # else it is known to be the mAP
         if row["order"] == "sorted":
             del row["metrics"]["map_by_class"]
     text = "".join(json.dumps(row) + "\n" for row in rows)

@@ -36,7 +36,7 @@ from streamhash.lab.report.sentences import (
     verdicts,
 )
 from streamhash.lab.report.write import CSV_FIELDS, escape_latex, tint
-from streamhash.lab.rows import append_row, read_folder
+from streamhash.lab.rows import read_folder
 
 PRECISIONS = ("precision@1", "precision@10", "precision@50", "precision@100")
 VALUES = {"sdoh": 0.8, "hcoh": 0.7, "mihash": 0.75, "hmoh": 0.85}  # hmoh: not in the paper
