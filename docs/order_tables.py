@@ -67,11 +67,14 @@ def order_table(name: str, folder: Path = FOLDER) -> str:
             cells.append(f"**{text}**" if value == best[column] else text)
         rows.append([METHODS[method].__name__, settings, *cells])
     table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
-    return f"{table}\n\n{_sizes(lines)}"
+    return f"{table}\n\n{_sizes(lines, metric)}"
 
 
 def ablation_table(folder: Path = FOLDER) -> str:
-    """SDOH with one addition off at a time, on all sets, in ``LOOKS``: mAP of seed 0."""
+    """SDOH with one addition off at a time, on all sets, in ``LOOKS``: mAP of seed 0.
+
+    Of a set whose classes do not ask equally often, mAP by class as well.
+    """
     found: dict[str, dict[tuple[str, Column], float]] = {}
     rows = [row for data in (*SETS, ABLATION) for row in read_rows(folder / data / "rows.jsonl")]
     for row in rows:
@@ -81,16 +84,20 @@ def ablation_table(folder: Path = FOLDER) -> str:
             changes = ", ".join(f"`{name}={value}`" for name, value in row["changes"].items())
             by_set = found.setdefault(changes or "default", {})
             by_set[row["data"], look] = row["metrics"]["map"]
+            if not row["queries_per_class"] and "map_by_class" in row["metrics"]:
+                by_set[f"{row['data']}, by class", look] = row["metrics"]["map_by_class"]
     if len(found) < 2:
         return NOTHING
-    head = [f"SDOH, mAP, {BITS} bits, {' / '.join(map(_title, LOOKS))}", *SETS]
-    lines = [head, ["---", *["---:"] * len(SETS)]]
+    means = {data: None for by_set in found.values() for data, _ in by_set if data not in SETS}
+    sets = [*SETS, *means]
+    head = [f"SDOH, mAP, {BITS} bits, {' / '.join(map(_title, LOOKS))}", *sets]
+    lines = [head, ["---", *["---:"] * len(sets)]]
     for changes, by_set in found.items():
         cells = [
             " / ".join(
                 brief(by_set[data, look]) if (data, look) in by_set else "–" for look in LOOKS
             )
-            for data in SETS
+            for data in sets
         ]
         lines.append([changes, *cells])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n\nOne seed."
@@ -162,10 +169,10 @@ def _title(column: Column) -> str:
     return wrong if order in ("shuffled", "natural") else f"{order}, {wrong}"
 
 
-def _sizes(lines: list[Line]) -> str:
-    """Say what was asked, searched and learned, and how often."""
+def _sizes(lines: list[Line], metric: str) -> str:
+    """Say what was asked, searched and learned, and in how many seeds that have the metric."""
     row = lines[0].rows[0]
-    counts = sorted({len(line.rows) for line in lines})
+    counts = sorted({len(line.values(metric)) for line in lines} - {0})
     seeds = f"{counts[0]} to {counts[-1]} seeds" if len(counts) > 1 else f"{counts[0]} seeds"
     if counts == [1]:
         seeds = "one seed"

@@ -78,6 +78,7 @@ from streamhash.lab import (
     compare,
     comparison_markdown,
     experiment_names,
+    latest,
     read_experiment,
     read_folder,
     read_rows,
@@ -286,21 +287,26 @@ def commits_table() -> str:
     return f"```text\n{shown}\n```"
 
 
+# Folders of results/ that `make results` does not fill: trials, and what is run by itself.
+APART = ("defaults", "findings", "mnist-set-aside", "tuning")
+
+
 def hours_table() -> str:
     """What the cells of each folder of results/ took, and how many there are."""
     found: dict[str, list[tuple[float, float]]] = {}
     for path in sorted((ROOT / "results").rglob("rows.jsonl")):
-        for row in read_rows(path):
+        for row in latest(read_rows(path)):
             spent = row.get("seconds", {})
             if "learn" in spent:  # as rows of cells have it
                 busy = sum(part.get("cpu", 0) for part in spent.values())
                 whole = spent.get("cell", {}).get("wall", busy)  # not in the oldest rows
                 name = path.relative_to(ROOT / "results").parts[0]
                 found.setdefault(name, []).append((busy, whole))
-    found["all"] = [each for took in found.values() for each in took]
+    ours = {name: took for name, took in sorted(found.items()) if name not in APART}
+    ours["**all of `make results`**"] = [each for took in ours.values() for each in took]
     cells = [
         [name, f"{len(took):,}", *(f"{sum(part) / 3600:.1f}" for part in zip(*took, strict=True))]
-        for name, took in found.items()
+        for name, took in [*ours.items(), *((name, found[name]) for name in APART)]
     ]
     return markdown(["hours", "cells", "processor", "clock"], cells)
 

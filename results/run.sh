@@ -20,6 +20,30 @@ for data in mnist cifar10-features; do
     done
 done
 
+# The methods' pages: default settings, and what a change of the published ones is worth.
+change() {  # METHOD, CHANGES, BITS, SEEDS, CHECKPOINTS
+    streamhash bench --data mnist --method $1 --settings published $2 --bits $3 --seeds $4 \
+        --checkpoints $5 --out results/mnist --resume
+}
+streamhash bench --data mnist --method $before --bits 32,48,64,128 --seeds 3 --out results/mnist \
+    --resume
+change bsodh "--set form=released" 32,48,64,128 3 2
+change hmoh "--set rows=permuted" 32,48,64,128 3 2
+change mihash "--set gradient=exact" 32,48,64,128 3 2
+change foh "--set form=objective --set absent_classes=kept" 32,64 3 1
+change foh "--set weights=released" 32,64 3 1
+change lemon "--set n_anchors=1000" 32,64 3 1
+change sdohhc "--set form=released" 32,64 3 1
+change sdohhc "--set ridge=0.001" 32,64 3 1
+change ridgehash "--set ridge=0.001" 32,64 3 1
+change ridgehash "--set n_anchors=None" 32,64 3 1
+change ohweu "" 32,64 10 1  # seeds matter most in these two
+change ohweu "--set clip_at_zero=True" 32,64 10 1
+change athoh "" 32,64 10 1
+for how in hard_mining=False deviation=root codewords=permuted; do
+    change athoh "--set $how" 32,64 10 1
+done
+
 # Streams in other orders, and with a fifth of the labels wrong.
 orders() {  # DATA, SETTINGS, METHODS, ORDERS, SEEDS of single rows
     cell="--data $1 --settings $2 --method $3 --checkpoints 1 --out results/orders/$1 --resume"
