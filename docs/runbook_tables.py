@@ -76,6 +76,7 @@ def recall_table() -> str:
 def labels_table() -> str:
     """The supervised twin: mAP and the share of ten that is right, along each runbook."""
     body = []
+    names = ("map", "map_by_class", "last_map", "last_map_by_class")
     for data in shown_sets():
         for kind in KINDS:
             ours = runs().get((data, kind, "SDOH 64"))
@@ -85,13 +86,21 @@ def labels_table() -> str:
             body.append(
                 [
                     f"{SETS[data]}, {kind}",
-                    *(brief(row[name]) for row in (ours, exact) for name in ("map", "last_map")),
+                    *(
+                        brief(row[name]) if name in row else "–"
+                        for row in (ours, exact)
+                        for name in names
+                    ),
                     brief(ours["ways"]["Hamming"]["precision"]),
                     brief(exact["ways"]["exact"]["precision"]),
                 ]
             )
-    head = ["", "mAP, SDOH", "at the end", "mAP, floats", "at the end"]
-    return markdown([*head, "right of 10, SDOH", "right of 10, floats"], body)
+    head = [
+        f"{heading}, {system}" if heading == "mAP" else heading
+        for system in ("SDOH", "floats")
+        for heading in ("mAP", "by class", "at the end", "by class")
+    ]
+    return markdown(["", *head, "right of 10, SDOH", "right of 10, floats"], body)
 
 
 def cost_table() -> str:
