@@ -283,23 +283,29 @@ def test_the_only_request_is_answered_in_the_turn_in_which_it_came(library, monk
     async def search():
         batcher = SearchBatcher(held, 100)
 
-        def ask(n):
-            return batcher.search(ROWS[:n], 3, metadata=True, alone=True)
+        def ask(n, *, alone=True):
+            return batcher.search(ROWS[:n], 3, metadata=True, alone=alone)
 
         first = await ask(1)  # nobody knows how long it takes
         held.searches_wait = False
         with pytest.raises(StopIteration) as at_once:
             ask(2).send(None)
+        await ask(1, alone=False)
+        after_company = asyncio.create_task(ask(1))
+        await asyncio.sleep(0)
+        assert not after_company.done()
+        await after_company
         held.searches_wait = True
         waiting = asyncio.create_task(ask(3))
         await asyncio.sleep(0)
         assert not waiting.done()
         await waiting
         batcher.close()
-        assert (batcher.n_batches, batcher.n_queries) == (3, 6)
+        assert (batcher.n_batches, batcher.n_queries) == (5, 8)
         return first, at_once.value.value
 
     first, second = asyncio.run(search())
-    assert [each is threading.main_thread() for each in held.threads] == [False, True, False]
+    here = [each is threading.main_thread() for each in held.threads]
+    assert here == [False, True, True, True, False]
     assert np.array_equal(second.answer.keys[:1], first.answer.keys)
     assert second.text().startswith(first.text()[:50].partition(b'"codes"')[0])

@@ -163,6 +163,7 @@ class SearchBatcher:
         self._last: tuple[tuple[int, float], ...] = ()
         self._texts: dict[int, bytes] = {}  # of metadata, by key
         self.n_batches = self.n_queries = 0
+        self._was_alone = False  # the last request
 
     async def search(
         self,
@@ -175,9 +176,11 @@ class SearchBatcher:
     ) -> Found:
         """Find the ``k`` nearest items of each of the checked rows, with metadata if wanted.
 
-        If it is ``alone``, no other request is there that could be searched with it.
+        If it is ``alone``, no other request is there that could be searched with it; if the last
+        one was so, too, none is expected.
         """
-        if alone and not self._waiting and self._is_quick(len(rows), options):
+        was_alone, self._was_alone = self._was_alone, alone
+        if alone and was_alone and not self._waiting and self._is_quick(len(rows), options):
             found = self._search_at_once(rows, k, metadata=metadata)
             if found is not None:
                 return found
