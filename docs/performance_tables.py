@@ -161,3 +161,38 @@ def evaluation_table() -> str:
                 way, _, ratio, _, _ = re.split(r"\s{2,}", line)
                 found.setdefault(way, []).append(ratio)
     return markdown(["mAP, times as fast", *head], [[way, *each] for way, each in found.items()])
+
+
+def adds() -> dict[str, dict[int, float]]:
+    """Single rows that were added a second, by how they came and how many came at a time."""
+    found: dict[str, dict[int, float]] = {}
+    for block in printed("commits").split("\n\n"):
+        head, *lines = block.splitlines()
+        if head.startswith(("threads, single", "clients over")):
+            for line in lines:
+                at_once, labels, per_second = re.match(
+                    r"(\d+), (\w+) labels +([\d,]+)", line
+                ).groups()  # type: ignore[union-attr]
+                series = found.setdefault(f"{head.split(',')[0]}, {labels} labels", {})
+                series[int(at_once)] = float(per_second.replace(",", ""))
+    return found
+
+
+def tenths() -> list[tuple[float, float]]:
+    """Milliseconds of a labelled add, p50 and p99, in each tenth of many."""
+    lines = re.findall(r"^\d+ +([\d.]+) +([\d.]+) +[\d.]+ +[\d.]+ .*$", printed("commits"), re.M)
+    return [(float(p50), float(p99)) for p50, p99 in lines]
+
+
+def batches() -> dict[str, float]:
+    """Items a second that batches add: ours, and Lance's plain append."""
+    block = printed("commits").split("batches of 1,000")[1].split("\n\n")[0]
+    found = re.findall(r"^(Lance|collection).*? ([\d,]+) +[\d,]+$", block, re.M)
+    return {who: float(number.replace(",", "")) for who, number in found}
+
+
+def shares() -> dict[int, tuple[float, float, float]]:
+    """The service beside an empty route, by clients: the share, and its least and greatest."""
+    wanted = r"^ +[\d,]+ +(\d+) +\d+ +\d+ +\d+ +([\d.]+) \(([\d.]+) to ([\d.]+)\)"
+    found = re.findall(wanted, printed("serve_empty"), re.M)
+    return {int(n): (float(share), float(low), float(high)) for n, share, low, high in found}

@@ -68,7 +68,7 @@ from runbook_tables import (
     labels_table,
     recall_table,
 )
-from scale_charts import draw_memory, draw_past_memory
+from scale_charts import draw_memory, draw_past_memory, draw_reencoding
 from scale_tables import memory_table, past_memory_table, reencoding_table
 from sentence_tables import sentence_table
 from streamhash.hashers import METHODS
@@ -378,7 +378,7 @@ FIGURES = ("mnist-precision", "mnist-curve")  # shown in results.md, with publis
 
 def draw() -> None:
     """Draw the README's figure, quality against instances seen, those of the paper, and search."""
-    from charts import draw_search
+    from charts import draw_search, draw_service, draw_writes
     from streamhash.lab.report.figures import draw_comparison, draw_curves, save_png
 
     found = lines("mnist")
@@ -386,7 +386,10 @@ def draw() -> None:
     folder.mkdir(exist_ok=True)
     save_png(draw_memory(), folder / "scale-memory.png", dpi=110)
     save_png(draw_past_memory(), folder / "scale-past-memory.png", dpi=110)
+    save_png(draw_reencoding(), folder / "scale-encoding.png", dpi=110)
     save_png(draw_search(rows("search")), folder / "search.png", dpi=150)
+    save_png(draw_writes(), folder / "writes.png", dpi=150)
+    save_png(draw_service(), folder / "service.png", dpi=110)
     wanted = [found[name]["default"][32] for name in METHODS if "default" in found.get(name, {})]
     wanted = [line for line in wanted if len(line.rows[0]["curve"]) > 1]  # looked at on the way
     wanted.append(replace(found["sdoh"][PLAIN][32], label="SDOH 0.1"))

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from scale_tables import opened, steps
+from scale_tables import WAYS, encoded, opened, steps
 from streamhash.lab.report.figures import BLUE, GREEN, INK, VERMILION, new_figure, tidy
 
 if TYPE_CHECKING:
@@ -53,5 +53,23 @@ def draw_past_memory() -> "Figure":
     axes.set(ylabel="MiB")
     axes.set_title(case.split(";")[0], loc="left", fontsize=10, color=INK)
     figure.legend(loc="outside upper left", ncols=3, frameon=False, labelcolor=INK)
+    tidy(axes)
+    return figure
+
+
+def draw_reencoding() -> "Figure":
+    """Draw how many times as fast as one thread items are encoded anew by two."""
+    figure = new_figure(8.4, 2.8)
+    axes, cases = figure.subplots(), encoded()
+    for way, colour in zip(range(1, len(WAYS)), (BLUE, GREEN, VERMILION), strict=True):
+        places = [at + 0.26 * (way - 2) for at in range(len(cases))]
+        speeds = [one.speeds[way] for one in cases]
+        axes.bar(places, speeds, 0.24, color=colour, label=WAYS[way])
+        for at, speed in zip(places, speeds, strict=True):
+            axes.annotate(f"{speed:.2f}", (at, 0.05), ha="center", color="white", fontsize=8)
+    axes.axhline(1.6, color=INK, linewidth=1, linestyle=":", label="asked; of Dask 1.4")
+    axes.set_xticks(range(len(cases)), [f"{one.items:,} of {one.features:,}" for one in cases])
+    axes.set(xlabel="items, of features", ylabel="times as fast as one thread", ylim=(0, 2.1))
+    figure.legend(loc="outside upper left", ncols=4, frameon=False, labelcolor=INK)
     tidy(axes)
     return figure

@@ -58,16 +58,13 @@ def memory_table() -> str:
 
 
 class Encoded(NamedTuple):
-    """Seconds to encode items anew, by each of WAYS."""
+    """Seconds to encode items anew, by each of WAYS, and how many times as fast as the first."""
 
     features: int
     items: int
     load: float
     seconds: tuple[float, ...]
-
-    def speed(self, way: int) -> float:
-        """How many times as fast as one thread a way is."""
-        return self.seconds[0] / self.seconds[way]
+    speeds: tuple[float, ...]
 
 
 def encoded() -> list[Encoded]:
@@ -75,8 +72,10 @@ def encoded() -> list[Encoded]:
     found = []
     for line in printed("reencoding").splitlines():
         if re.match(r" +\d+ +[\d,]+ ", line):
-            d, n, load, *seconds = line.replace(",", "").split()[: 3 + len(WAYS)]
-            found.append(Encoded(int(d), int(n), float(load), tuple(map(float, seconds))))
+            d, n, load, *numbers = line.replace(",", "").split()
+            seconds, speeds = numbers[: len(WAYS)], ["1", *numbers[len(WAYS) :]]
+            taken, times = (tuple(map(float, each)) for each in (seconds, speeds))
+            found.append(Encoded(int(d), int(n), float(load), taken, times))
     return found
 
 
@@ -89,7 +88,7 @@ def reencoding_table() -> str:
             f"{one.items:,}",
             f"{one.load:.0f}",
             f"{one.seconds[0]:.1f} s",
-            *(f"{one.seconds[i]:.1f} s, {one.speed(i):.2f}×" for i in range(1, len(WAYS))),
+            *(f"{one.seconds[i]:.1f} s, {one.speeds[i]:.2f}×" for i in range(1, len(WAYS))),
         ]
         for one in encoded()
     ]
