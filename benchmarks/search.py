@@ -174,7 +174,7 @@ def add_only(planes: Planes, codes: Codes, limit: int, times: int) -> np.uint64:
     table, queue = new_table(n_bytes), new_queue(n_bytes)
     sums = np.empty((N_DIGITS + 1, BLOCKS_PER_SLICE), np.uint64)
     for _ in range(times):
-        put_carries(planes, 0, len(planes), queue, table)
+        put_carries(planes, 0, len(planes), 1, queue, table)
         for q in range(len(codes)):
             some |= add_carries(table, carries, q, first_sum(limit), sums)
     return some

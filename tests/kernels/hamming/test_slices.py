@@ -7,6 +7,7 @@ import numba
 import numpy as np
 import pytest
 
+from hamming_cases import random_codes, random_items
 from streamhash.kernels.hamming import scan, slices
 from streamhash.kernels.hamming.planes import to_planes
 
@@ -20,7 +21,7 @@ def measure(planes, codes, limit, out):
     table, queue = slices.new_table(n_bytes), slices.new_queue(n_bytes)
     sums = np.zeros((slices.N_DIGITS + 1, slices.BLOCKS_PER_SLICE), np.uint64)
     for block in range(0, len(planes), slices.BLOCKS_PER_SLICE):
-        slices.put_carries(planes, block, len(planes), queue, table)
+        slices.put_carries(planes, block, len(planes), 1, queue, table)
         for q in range(len(codes)):
             start = slices.first_sum(limit)
             near = slices.add_carries(table, choices.carries, q, start, sums)
@@ -66,6 +67,7 @@ def test_distances_below_a_limit_are_those_that_counting_gives(n_bytes):
 def test_processors_without_logic_of_three_add_the_same():
     """Compiled for the least of processors, in a process of its own."""
     environment = {**os.environ, "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
     code = "import test_slices as t; t.compare_with_counts(9); print('the same')"
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -82,7 +84,7 @@ def add_up(planes, code, start):
     choices, n_bytes = slices.as_choices(code), planes.shape[1]
     table, queue = slices.new_table(n_bytes), slices.new_queue(n_bytes)
     sums = np.zeros((slices.N_DIGITS + 1, slices.BLOCKS_PER_SLICE), np.uint64)
-    slices.put_carries(planes, 0, len(planes), queue, table)
+    slices.put_carries(planes, 0, len(planes), 1, queue, table)
     slices.add_carries(table, choices.carries, 0, start, sums)
     return table, choices.carries[0], sums
 
@@ -109,6 +111,24 @@ def test_carries_of_three_bits_are_their_majority():
     # A choice is the query's bits; what differs from 1 1 0 is counted, two or more are a carry.
     differing = [2, 1, 1, 0, 3, 2, 2, 1]
     assert carries == [n >= 2 for n in differing]
+
+
+@pytest.mark.parametrize("allowed", [1, 0.02], ids="{}_allowed".format)
+def test_every_fifth_block_gives_the_same_bounds_as_by_counting(allowed):
+    """As a first bound is got from a sample."""
+    rng = np.random.default_rng(0)
+    items = random_items(rng, 64 * 203, 64, loose=0.1, allowed=allowed)
+    codes, n = random_codes(rng, 64, 64), len(items.planes)
+
+    def candidates():
+        return scan._begin(np.empty((64, 300), np.uint64), np.zeros(64, int), np.full(64, 65), 65)
+
+    counted, added = candidates(), candidates()
+    scan._collect(scan.as_queries(codes), np.int64(0), items, 0, n, np.int64(5), 9, counted)
+    scan._collect_sliced(codes, items, 0, n, np.int64(5), 9, added)
+    np.testing.assert_array_equal(added.bound, counted.bound)
+    np.testing.assert_array_equal(added.nearer, counted.nearer)
+    assert added.bound.max() < 64
 
 
 @pytest.mark.parametrize(

@@ -207,10 +207,18 @@ def _search_range(
     large = n_items >= SAMPLE_STRIDE * ITEMS_PER_BLOCK * 8
     first_bound = np.full(grouped, top, np.int64)
     if n >= QUERIES_PER_GROUP and large and enough * SAMPLE_STRIDE <= n_items // 4:
+        # Few codes are so near that have nothing to do with a query: most need not be kept at all.
+        likely = 4 * codes.shape[1] - np.int64(np.sqrt(8 * codes.shape[1]))
         spare = np.empty((grouped, 2 * enough + 256), np.uint64)
-        sample = _begin(spare, np.zeros(grouped, np.int64), first_bound.copy(), top)
-        _collect(queries, none, items, first, last, stride, enough, sample)
-        first_bound = np.minimum(sample.bound + 1, top)
+        bound = np.full(grouped, likely, np.int64)
+        sample = _begin(spare, np.zeros(grouped, np.int64), bound, top)
+        if is_worth_slicing(grouped, codes.shape[1]):
+            _collect_sliced(codes[:grouped], items, first, last, stride, enough, sample)
+        else:
+            _collect(queries, none, items, first, last, stride, enough, sample)
+        for q in range(grouped):
+            if bound[q] < likely:
+                first_bound[q] = bound[q] + 1
     order = np.arange(grouped)
     sort_by_key(order, first_bound)
     bound, n_found = first_bound[order], np.zeros(grouped, np.int64)
@@ -227,7 +235,7 @@ def _search_range(
         _collect(some, none, items, first, last, one, k, candidates)
     if early < grouped:
         candidates = _begin(found[early:], n_found[early:], bound[early:], top)
-        _collect_sliced(codes[order[early:]], items, first, last, k, candidates)
+        _collect_sliced(codes[order[early:]], items, first, last, one, k, candidates)
     enough_found = np.zeros(n, np.bool_)
     for i in range(grouped):
         q = order[i]
@@ -387,18 +395,25 @@ _collect, _collect_alone = _collecting(alone=False), _collecting(alone=True)
 
 
 @part
-def _are_allowed(allowed: Words, start: Whole, end: Whole) -> np.uint64:
-    """Which of the blocks have items that are allowed, as bits."""
-    some = np.uint64(0)
-    for block in range(start, end):
+def _are_allowed(allowed: Words, start: Whole, end: Whole, stride: Whole) -> np.uint64:
+    """Which of every ``stride``-th block have items that are allowed, as bits."""
+    some, bit = np.uint64(0), ONE
+    for block in range(start, end, stride):
         if len(allowed) == 0 or allowed[block] != 0:
-            some |= ONE << np.uint64(block - start)
+            some |= bit
+        bit <<= ONE
     return some
 
 
 @kernel
 def _collect_sliced(
-    codes: Codes, items: Items, first: Whole, last: Whole, k: Whole, candidates: _Candidates
+    codes: Codes,
+    items: Items,
+    first: Whole,
+    last: Whole,
+    stride: Whole,
+    k: Whole,
+    candidates: _Candidates,
 ) -> None:
     """Do as ``_collect`` for many queries, by slices of the items: every bit is added up."""
     planes, size, ordered, allowed = items.planes, items.size, items.ordered, items.allowed
@@ -408,12 +423,12 @@ def _collect_sliced(
     carries, query_parity = as_choices(codes)
     table, queue = new_table(n_bytes), new_queue(n_bytes)
     sums = np.empty((N_DIGITS + 1, BLOCKS_PER_SLICE), np.uint64)
-    for start in range(first, last, BLOCKS_PER_SLICE):
-        end = min(start + BLOCKS_PER_SLICE, last)
-        there = _are_allowed(allowed, start, end)
+    for start in range(first, last, BLOCKS_PER_SLICE * stride):
+        end = min(start + BLOCKS_PER_SLICE * stride, last)
+        there = _are_allowed(allowed, start, end, stride)
         if there == 0:
             continue
-        put_carries(planes, start, end, queue, table)
+        put_carries(planes, start, end, stride, queue, table)
         at = np.int64(0) if ITEMS_PER_BLOCK * end <= ordered else n
         for q in range(n):
             limit = np.int64(limits[at + q])
@@ -421,7 +436,7 @@ def _collect_sliced(
             while near != 0:
                 w = first_bit(near)
                 near &= near - ONE
-                block, parity = start + w, queue[-1, w] ^ query_parity[q]
+                block, parity = start + stride * w, queue[-1, w] ^ query_parity[q]
                 mask = are_nearer(sums, w, parity, limit)
                 mask &= allowed[block] if len(allowed) > 0 else in_use(size, block)
                 while mask != 0:
@@ -581,16 +596,16 @@ def _gather_sliced(
 ) -> None:
     """Do as ``_gather`` for many queries, by slices of the items."""
     planes, _, deleted, size, _, _, moment, allowed = items
-    n_bytes, limit = codes.shape[1], np.int64(radius + 1)
+    n_bytes, limit, one = codes.shape[1], np.int64(radius + 1), np.int64(1)
     carries, query_parity = as_choices(codes)
     table, queue = new_table(n_bytes), new_queue(n_bytes)
     sums = np.empty((N_DIGITS + 1, BLOCKS_PER_SLICE), np.uint64)
     for start in range(first, last, BLOCKS_PER_SLICE):
         end = min(start + BLOCKS_PER_SLICE, last)
-        there = _are_allowed(allowed, start, end)
+        there = _are_allowed(allowed, start, end, one)
         if there == 0:
             continue
-        put_carries(planes, start, end, queue, table)
+        put_carries(planes, start, end, one, queue, table)
         for q in range(len(codes)):
             near = add_carries(table, carries, q, first_sum(limit), sums) & there
             while near != 0:

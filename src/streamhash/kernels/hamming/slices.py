@@ -82,13 +82,15 @@ def new_queue(n_bytes: int) -> Words:
 
 
 @kernel
-def put_carries(planes: Planes, block: Whole, end: Whole, queue: Words, table: Words) -> None:
-    """Slice 8 blocks, or those before ``end``, and work out their carries for any query."""
+def put_carries(
+    planes: Planes, block: Whole, end: Whole, stride: Whole, queue: Words, table: Words
+) -> None:
+    """Slice every ``stride``-th block, 8 or those before ``end``: their carries for any query."""
     n_bits = 8 * planes.shape[1]
-    n = min(BLOCKS_PER_SLICE, end - block)
-    for w in range(n):
+    end = min(end, block + BLOCKS_PER_SLICE * stride)
+    for w, each in enumerate(range(block, end, stride)):
         for byte in range(planes.shape[1]):
-            _put_bits(planes, block + w, byte, queue, w)
+            _put_bits(planes, each, byte, queue, w)
     for i in range(n_bits // 2):
         _reduce(queue, 3 * i, n_bits + 1 + i, table, i)
 
