@@ -56,7 +56,7 @@ class Found(NamedTuple):
         known, step = self.metadata.get, QUERIES_AT_ONCE
         for start in range(0, n, step):
             some = self.answer if n <= step else self.answer.rows(start, start + step, k)
-            columns, keys, counts = _told(some)
+            columns, keys, counts = _columns(some)
             names = [*columns, "metadata"]
             all_values = zip(*columns.values(), map(known, keys), strict=True)
             for count in counts:
@@ -98,7 +98,7 @@ class _Batch:
     @cached_property
     def heads(self) -> list[list[bytes]]:
         """What is told of each neighbour of each query, up to its metadata."""
-        columns, _, counts = _told(self._whole)
+        columns, _, counts = _columns(self._whole)
         form = b'{%b,"metadata":' % b",".join([b'"%b":%%b' % name.encode() for name in columns])
         heads = iter([form % each for each in zip(*map(each_text, columns.values()), strict=True)])
         return [[*islice(heads, count)] for count in counts]
@@ -121,7 +121,7 @@ class _Batch:
         return text
 
 
-def _told(answer: Answer) -> tuple[dict[str, list[Any]], list[int], list[int]]:
+def _columns(answer: Answer) -> tuple[dict[str, list[Any]], list[int], list[int]]:
     """Return what is told of neighbours beside metadata, their keys, and how many queries have.
 
     All neighbours there are stand one after the other.
