@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from command_line import refused, run
+from command_line import program, refused, run
 from streamhash.lab import Runbook, Step
 from streamhash.lab.runbooks import SEARCH
 
@@ -68,6 +68,14 @@ def test_vectors_without_labels_are_run_by_a_method_that_needs_none(files):
     text = (files / "made.yaml").read_text()
     assert text.startswith("mine:\n  max_pts: ")
     assert "operation: replace\n    tags_start: " in text
+
+
+def test_a_max_pts_that_is_too_small_is_told_on_the_command_line(files):
+    text = (files / "book.yaml").read_text().replace("max_pts: 300", "max_pts: 200")
+    (files / "book.yaml").write_text(text)
+    result = program("runbook", str(files / "book.yaml"), "--data", str(files / "none.npy"))
+    first = result.stderr.splitlines()[0]
+    assert first.endswith("max_pts is 200, and there are up to 300 items; going on with 300.")
 
 
 def test_what_cannot_be_run_is_refused(files):

@@ -129,6 +129,31 @@ def test_steps_that_cannot_be_run_are_refused(steps, said):
         Runbook("a", 4, steps)
 
 
+PARTLY_GONE = """\
+wiki:
+  max_pts: 6
+  1: {operation: insert, start: 0, end: 6}
+  2: {operation: delete, start: 0, end: 2}
+  3: {operation: insert, start: 6, end: 10}
+  4: {operation: search}
+"""
+
+
+def test_a_file_whose_max_pts_is_too_small_is_told_and_run(book, caplog):
+    """As its generator may write it: it counts whole batches off of which a part goes."""
+    path = book(PARTLY_GONE)
+    runbook = read_runbook(path)
+    assert runbook.max_points == 8
+    assert [len(step.tags) for step in runbook.steps] == [6, 2, 4, 0]
+    said = f"read_runbook: {path}: max_pts is 6, and there are up to 8 items; going on with 8."
+    assert [record.getMessage() for record in caplog.records] == [said]
+
+
+def test_a_file_whose_max_pts_is_right_says_nothing(book, caplog):
+    read_runbook(book(PARTLY_GONE.replace("max_pts: 6", "max_pts: 8")))
+    assert not caplog.records
+
+
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(MissingDataError, match="there is no file"):
         read_runbook(tmp_path / "no.yaml")
@@ -293,6 +318,17 @@ def test_recall_counts_ties_and_not_what_is_gone():
     assert judge.recall(np.array([[0, 3]]), there) == 0.5
     assert judge.recall(np.array([[0, -1]]), there) == 0.5
     assert judge.recall(np.array([[4, -1]]), np.array([4])) == 1.0  # one is all there is
+
+
+def test_a_row_that_is_returned_twice_counts_once():
+    X = np.array([[1.0], [2], [3], [4]], np.float32)
+    book = Runbook("a", 4, (Step.insert(0, 4), SEARCH))
+    y = np.array([0, 0, 0, 1])
+    task = Task(book, X, y, y, np.array([[0.0], [9.0]], np.float32), np.array([0, 0]))
+    judge = Judge(task, k=3)
+    answers = np.array([[0, 0, 0], [3, 1, 3]])
+    assert judge.recall(answers, np.arange(4)) == (1 / 3 + 2 / 3) / 2
+    assert judge.precision(answers) == (1 / 3 + 1 / 3) / 2
 
 
 def test_map_is_that_of_the_metrics(data):
