@@ -57,7 +57,7 @@ for data in mnist cifar10-features miniplaces-features; do
     orders $data default sdoh,$after $every 1
 done
 for data in digits long-tail; do orders $data default all $every 3; done
-orders reuters default all natural,shuffled,sorted 3
+orders reuters default all natural,$every 3
 
 # Each class along a sorted stream; and SDOH with one addition off at a time.
 curves="--data mnist --order sorted --seeds 1 --checkpoints 41 --curve-by-class

@@ -121,7 +121,7 @@ def test_who_has_no_rank_is_told_why():
     board = Leaderboard(
         [
             *(row("lsh", 0.5, block) for block in reuters),
-            *(row("mihash", 0.5, block) for block in reuters[:1]),
+            *(row("mihash", 0.5, block) for block in reuters[:4]),
             *(row("osh", 0.5, block, seed=1) for block in reuters),
             *rows_of("hcoh", [0.5]),
         ]
@@ -130,10 +130,9 @@ def test_who_has_no_rank_is_told_why():
     assert found.methods == ("lsh",)
     assert found.unranked["hcoh"] == "for one label a row, and reuters has several"
     assert found.unranked["mihash"] == (
-        "not run: reuters, shuffled, 32 bits; reuters, sorted, 32 bits; "
-        "reuters, 20 % wrong labels, 32 bits"
+        "not run: reuters, runs, 32 bits; reuters, 20 % wrong labels, 32 bits"
     )
-    assert found.unranked["osh"] == "4 blocks of reuters were not run"  # seed 0 is needed
+    assert found.unranked["osh"] == "6 blocks of reuters were not run"  # seed 0 is needed
     assert not found.is_tested
     by_class = Leaderboard([row("lsh", 0.5, reuters[0])])
     with pytest.raises(InputError, match="no method has rows in all blocks"):
@@ -185,14 +184,54 @@ def test_rows_that_do_not_fit_are_refused_in_a_file_and_counted_in_a_folder(what
     folder = tmp_path / "run"
     folder.mkdir()
     path = folder / "rows.jsonl"
-    path.write_text(f"{json.dumps(row())}\n{json.dumps(row(**change))}\n")
+    both = row("mine:First"), row(**{"method": "mine:First"} | change)
+    path.write_text("".join(f"{json.dumps(each)}\n" for each in both))
     with pytest.raises(FileError) as error:
         read_given([path])
     assert str(error.value).startswith(f"leaderboard: {path}, row 2 (")
     assert f"its {why}" in str(error.value)
     rows, left_out = read_given([folder])
     assert (len(rows), left_out) == (1, {what: 1})
-    assert Leaderboard([row(), row(**change)]).left_out == {what: 1}
+    assert Leaderboard(both).left_out == {what: 1}
+
+
+def test_rows_of_our_own_methods_are_not_replaced(tmp_path):
+    """Their later date would win, silently."""
+    path = tmp_path / "submitted" / "Mine" / "rows.jsonl"
+    path.parent.mkdir(parents=True)
+    given = row("mine:First"), row("sdoh", 0.1, date="2999-01-01")
+    path.write_text("".join(f"{json.dumps(each)}\n" for each in given))
+    said = (
+        f"leaderboard: {path}, row 2 (sdoh): its method is one of streamhash, whose rows come with "
+        "the package and are not replaced; run streamhash leaderboard --add for rows that fit, or "
+        "leave this one out."
+    )
+    refused(run("leaderboard", path), said)
+    with pytest.raises(FileError, match="method is one of streamhash") as error:
+        read_results(tmp_path)
+    assert str(error.value) == said
+    rows, left_out = read_given([path.parent])
+    assert [each["method"] for each in rows] == ["mine:First"]
+    assert left_out == {"method of streamhash": 1}
+    refused(
+        run("leaderboard", "--add", "sdoh"),
+        "leaderboard: SDOH is on it already; pass a method of your own, package.module:Class.",
+    )
+
+
+def test_where_classes_ask_unequally_both_means_are_shown():
+    blocks = RULES.part("several-labels").blocks
+    both = {"metrics": {"map": 0.4, "map_by_class": 0.3}}
+    board = Leaderboard([row("lsh", 0, block, **both) for block in blocks])
+    found = board.ranking("several-labels")
+    assert board.shown_metrics(found) == ["map", "map_by_class"]
+    assert board.mean(found, "lsh", "map_by_class") == pytest.approx(0.3)
+    by_class = board.ranking("several-labels", "map_by_class")
+    assert board.shown_metrics(by_class) == ["map_by_class", "map"]
+    without = Leaderboard([row("lsh", 0.5, block) for block in blocks])
+    assert without.mean(without.ranking("several-labels"), "lsh", "map_by_class") is None
+    alike = Leaderboard(rows_of("lsh", [0.5] * len(PART.blocks)))
+    assert alike.shown_metrics(alike.ranking(PART)) == ["map"]
 
 
 def test_the_rows_of_the_package_are_those_of_results():

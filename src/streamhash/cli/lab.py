@@ -515,15 +515,11 @@ def leaderboard(
 
 def _print_ranking(board: "Leaderboard", ranking: "Ranking", newcomer: str | None) -> None:
     """Print a ranking, what the tests say, and where a newcomer stands."""
-    from streamhash.lab.report.leaderboard import placement, ranking_rows, sentences
+    from streamhash.lab.report.leaderboard import placement, ranking_head, ranking_rows, sentences
 
     results().print(ranking.part.title, style=None)
-    numbers = ("place", "mean rank", "mean mAP", "learn, µs a row", "encode, µs an item")
-    shown = [
-        (place, name, settings, f"{rank:.2f}", value, f"{learn:.3g}", f"{encode:.3g}")
-        for place, name, settings, rank, value, learn, encode in ranking_rows(board, ranking)
-    ]
-    print_table((numbers[0], "method", "settings", *numbers[1:]), shown, numbers=numbers)
+    head = ("place", *ranking_head(board, ranking)[1:])
+    print_table(head, [*ranking_rows(board, ranking)], numbers=(head[0], *head[3:]))
     for sentence in sentences(ranking):
         typer.echo(sentence)
     if newcomer in ranking.methods:

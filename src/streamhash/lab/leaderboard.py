@@ -11,7 +11,8 @@ A block is a data set in a stream at a code length, and gives every method a ran
 - Equal values share their ranks.
 
 The package has the rows of the leaderboard as it was built last (``leaderboard.jsonl``); those of
-others are added to them, and held to the same rules.
+others are added to them, and held to the same rules. Rows of the methods of streamhash come from
+``results/`` alone, so that nobody replaces them.
 """
 
 import json
@@ -36,6 +37,7 @@ from streamhash.lab.rows import LATER, ROWS_FILE, Row, read_rows
 from streamhash.lab.run import Method, Plan, Running, find_method, plan_cell, run_cells
 
 SHIPPED = "leaderboard.jsonl"
+SUBMITTED = "submitted"  # the folder in results/ that holds rows of others
 RANKED_BY = {"map": "mAP", "map_by_class": "mAP by class"}
 SETTINGS = ("tuned", "default")  # the first where both were run in as many blocks
 NEEDED_SEED = 0
@@ -76,6 +78,11 @@ class BoardSet:
     queries_per_class: int
     order: str = "shuffled"  # its usual one
     several_labels: bool = False
+
+    @property
+    def classes_ask_alike(self) -> bool:
+        """Whether each class asks as often as any other, so that mAP by class is the mAP."""
+        return self.queries_per_class > 0
 
 
 @dataclass(frozen=True)
@@ -213,20 +220,32 @@ def shipped_rows() -> list[Row]:
 
 
 def read_results(folder: Path) -> list[Row]:
-    """Read all rows below a folder, also of folders in its folders."""
-    return [row for place in sorted(folder.rglob(ROWS_FILE)) for row in read_rows(place)]
+    """Read all rows below a folder, also of folders in its folders.
+
+    Those that others have submitted must be of methods of their own.
+    """
+    found: list[Row] = []
+    for place in sorted(folder.rglob(ROWS_FILE)):
+        rows = read_rows(place)
+        if SUBMITTED in place.relative_to(folder).parts:
+            for number, row in enumerate(rows, start=1):
+                if misfit := _not_of_others(row):
+                    raise _refused(place, number, row, misfit)
+        found += rows
+    return found
 
 
 def read_given(paths: Iterable[Path]) -> tuple[list[Row], Counter[str]]:
     """Read rows that are given: those that fit, and why others of a folder were left out.
 
-    A file must fit as a whole, as it was made for this; a folder may hold rows of other kinds.
+    A file must fit as a whole, as it was made for this; a folder may hold rows of other kinds. Rows
+    of the methods of streamhash do not fit: they come with the package.
     """
     rules, fitting, left_out = read_rules(), list[Row](), Counter[str]()
     for path in paths:
         if path.is_dir():
             for row in read_results(path):
-                misfit = _misfit(row, rules)
+                misfit = _not_of_others(row) or _misfit(row, rules)
                 left_out.update([misfit.what] if misfit else [])
                 fitting += [] if misfit else [row]
             continue
@@ -234,15 +253,29 @@ def read_given(paths: Iterable[Path]) -> tuple[list[Row], Counter[str]]:
             raise MissingDataError(f"leaderboard: there is no file or folder {path}; check it.")
         rows = read_rows(path)
         for number, row in enumerate(rows, start=1):
-            if misfit := _misfit(row, rules):
-                raise FileError(
-                    f"leaderboard: {path}, row {number} ({row['method']}): its {misfit.why}; run "
-                    "streamhash leaderboard --add for rows that fit, or leave this one out."
-                )
+            if misfit := _not_of_others(row) or _misfit(row, rules):
+                raise _refused(path, number, row, misfit)
         if not rows:
             raise FileError(f"leaderboard: {path} has no rows; run streamhash leaderboard --add.")
         fitting += rows
     return fitting, left_out
+
+
+def _refused(path: Path, number: int, row: Row, misfit: Misfit) -> FileError:
+    return FileError(
+        f"leaderboard: {path}, row {number} ({row['method']}): its {misfit.why}; run "
+        "streamhash leaderboard --add for rows that fit, or leave this one out."
+    )
+
+
+def _not_of_others(row: Row) -> Misfit | None:
+    """Return why a row that is given is not one of somebody else's method."""
+    if row["method"] not in METHODS:
+        return None
+    return Misfit(
+        "method of streamhash",
+        "method is one of streamhash, whose rows come with the package and are not replaced",
+    )
 
 
 def _misfit(row: Row, rules: Rules) -> Misfit | None:
@@ -442,6 +475,19 @@ class Leaderboard:
             unranked=unranked,
         )
 
+    def shown_metrics(self, ranking: Ranking) -> list[str]:
+        """Return what a ranking goes by, and the other where classes do not ask equally often."""
+        alike = all(self.rules.sets[block.data].classes_ask_alike for block in ranking.blocks)
+        others = [] if alike else [metric for metric in RANKED_BY if metric != ranking.metric]
+        return [ranking.metric, *others]
+
+    def mean(self, ranking: Ranking, method: str, metric: str) -> float | None:
+        """Return the mean of a metric over a ranking's blocks; None where it lacks in a row."""
+        if any(set(s) - self._seeds(method, block, metric) for block, s in ranking.seeds.items()):
+            return None
+        values = [self._value(method, block, s, metric) for block, s in ranking.seeds.items()]
+        return float(np.mean(values))
+
     def rankings(self, newcomer: str | None = None, metric: str = "map") -> list[Ranking]:
         """Return all rankings that have methods; with a newcomer, over the blocks that it has."""
         found = []
@@ -545,6 +591,11 @@ def add_method(
     jobs, executor, progress : as :func:`~streamhash.lab.run_cells` takes them
     """
     rules, found = read_rules(), find_method(method)
+    if found in METHODS.values():
+        raise InputError(
+            f"leaderboard: {found.__name__} is on it already; pass a method of your own, "
+            "package.module:Class."
+        )
     here = {card.name for card in available() if card.here}
     parts = [part for part in rules.parts if part.newcomer]
     plans: list[Plan] = []

@@ -49,6 +49,7 @@ def test_markdown_has_a_line_for_each_ranked_method(board):
     for ranking in board.rankings():
         head, _, *lines = ranking_markdown(board, ranking).split("\n\n")[0].splitlines()
         assert head.startswith("|  | method | settings | mean rank | mean mAP |")
+        assert ("| mean mAP by class |" in head) == (ranking.part.name == "several-labels")
         cells = [line.strip("| ").split(" | ") for line in lines]
         assert [row[1] for row in cells] == [method_name(method) for method in ranking.methods]
         assert [row[3] for row in cells] == [f"{rank:.2f}" for rank in ranking.mean_ranks]

@@ -86,30 +86,33 @@ def check_folder(folder: Path) -> None:
             )
 
 
-def ranking_rows(board: Leaderboard, ranking: Ranking) -> Iterator[list[Any]]:
-    """Yield place, name, settings, mean rank, mean mAP and the two costs of each ranked method."""
+def ranking_head(board: Leaderboard, ranking: Ranking) -> list[str]:
+    """Return the headings of ``ranking_rows``; the place has none."""
+    means = [f"mean {RANKED_BY[metric]}" for metric in board.shown_metrics(ranking)]
+    return ["", "method", "settings", "mean rank", *means, "learn, µs a row", "encode, µs an item"]
+
+
+def ranking_rows(board: Leaderboard, ranking: Ranking) -> Iterator[list[str]]:
+    """Yield the cells of each ranked method: place, name, settings, mean rank, means and costs."""
     data = dict.fromkeys(block.data for block in ranking.blocks)
-    for i, method in enumerate(ranking.methods):
-        learn, encode = board.costs(method, ranking.blocks)
+    metrics = board.shown_metrics(ranking)
+    for method, rank in zip(ranking.methods, ranking.mean_ranks, strict=True):
+        means = [board.mean(ranking, method, metric) for metric in metrics]
         yield [
-            ranking.place(method),
+            str(ranking.place(method)),
             method_name(method),
             board.settings(method, data),
-            ranking.mean_ranks[i],
-            float(ranking.values[i].mean()),
-            learn,
-            encode,
+            f"{rank:.2f}",
+            *("–" if mean is None else brief(mean) for mean in means),
+            *(f"{cost:.3g}" for cost in board.costs(method, ranking.blocks)),
         ]
 
 
 def ranking_markdown(board: Leaderboard, ranking: Ranking) -> str:
     """Write a ranking in Markdown: the table, what the tests say, and who has no rank and why."""
-    head = ["", "method", "settings", "mean rank", f"mean {RANKED_BY[ranking.metric]}"]
-    head += ["learn, µs a row", "encode, µs an item"]
-    lines = [head, ["---:", "---", "---", "---:", "---:", "---:", "---:"]]
-    for place, name, settings, rank, value, learn, encode in ranking_rows(board, ranking):
-        costs = [f"{learn:.3g}", f"{encode:.3g}"]
-        lines.append([str(place), name, settings, f"{rank:.2f}", brief(value), *costs])
+    head = ranking_head(board, ranking)
+    lines = [head, ["---:", "---", "---", *["---:"] * (len(head) - 3)]]
+    lines += ranking_rows(board, ranking)
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     return "\n\n".join([table, *sentences(ranking)])
 
