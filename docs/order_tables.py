@@ -9,7 +9,7 @@ from streamhash.hashers import METHODS
 from streamhash.lab import ORDERS, Line, read_rows, summarise
 from streamhash.lab.comparison import brief
 from streamhash.lab.report.figures import draw_class_curves
-from streamhash.lab.rows import LATER, Row
+from streamhash.lab.rows import LATER, Row, describe_items
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -177,8 +177,8 @@ def _sizes(lines: list[Line], metric: str) -> str:
     if counts == [1]:
         seeds = "one seed"
     return (
-        f"{row['queries']:,} queries, {row['database']:,} items, a stream of {row['stream']:,}; "
-        f"mean of {seeds}."
+        f"{row['queries']:,} queries, {describe_items(line.rows[0] for line in lines)}, "
+        f"a stream of {row['stream']:,}; mean of {seeds}."
     )
 
 

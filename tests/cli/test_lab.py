@@ -23,7 +23,8 @@ def test_demo_prints_the_table_and_writes_the_report(demo):
     out, result = demo
     assert (result.exit_code, notes(result.stderr)) == (0, "")
     lines = result.stdout.splitlines()
-    assert lines[0].startswith("digits, 32 bits: 300 queries, 1,497 items, stream of 1,497")
+    title = "digits, 32 bits: 300 queries, 1,497 items (encoded), stream of 1,497"
+    assert lines[0].startswith(title)
     assert lines[2].split()[:6] == ["method", "mAP", "mAP", "by", "class", "mAP@1000"]
     names = [line.split()[0] for line in lines[4 : 4 + len(METHODS)]]
     assert names == [method.__name__ for method in METHODS.values()]

@@ -70,7 +70,7 @@ def test_the_same_by_class_is_of_rows_that_have_it(order_tables, folder, tmp_pat
 
 def test_the_table_says_what_was_measured(order_tables, folder):
     sizes = order_tables.order_table("digits", folder).split("\n\n")[1]
-    assert sizes == "300 queries, 1,497 items, a stream of 300; mean of 2 seeds."
+    assert sizes == "300 queries, 1,497 items (encoded), a stream of 300; mean of 2 seeds."
 
 
 def test_tuned_settings_stand_in_for_default_ones_but_for_our_own(order_tables, folder, tmp_path):

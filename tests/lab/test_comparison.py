@@ -223,8 +223,8 @@ def test_closeness_counts_differences_as_they_are_shown(table):
 
 def test_the_protocol_is_told_from_the_rows(table):
     assert protocol_sentence(table) == (
-        "On mnist: 300 queries (100 of each class), 1,497 items searched, a stream of 20,000 "
-        "instances seen once, 2 seeds."
+        "On mnist: 300 queries (100 of each class), 1,497 items (encoded) searched, a "
+        "stream of 20,000 instances seen once, 2 seeds."
     )
 
 

@@ -110,14 +110,20 @@ def test_markdown_has_a_table_for_each_group_with_the_best_in_bold(rows):
     text = markdown_table(summarise(rows))
     head = "| method | mAP | mAP by class | mAP@1000 | P@H2 | P@100 | AUC | learn, CPU s |"
     assert text.count(head) == 2
-    title = "digits, 8 bits: 300 queries, 1,497 items, stream of 200, mean ± std of 2 seeds"
-    assert text.startswith(f"{title}\n\n{head}\n| --- | ---: |")
+    title = "digits, 8 bits: 300 queries, 1,497 items (encoded), stream of 200"
+    assert text.startswith(f"{title}, mean ± std of 2 seeds\n\n{head}\n| --- | ---: |")
     sdoh, lsh = (
         next(line for line in text.splitlines() if line.startswith(f"| {name} "))
         for name in ("SDOH", "LSH")
     )
     assert sdoh.split("|")[2].startswith(" **0.")
     assert "**" not in lsh.split("|")[2]
+
+
+def test_a_title_says_how_the_items_are_coded(rows):
+    labelled = [{**row, "database_codes": "labelled"} for row in rows]
+    assert "1,497 items (labelled), stream" in markdown_table(summarise(labelled))
+    assert "1,497 items (encoded or labelled), stream" in markdown_table(summarise(rows + labelled))
 
 
 def test_the_terminal_table_shows_all_metrics(rows):

@@ -261,6 +261,17 @@ def describe_database(cell: Mapping[str, Any]) -> str:
     return f"database {codes}" if codes != LATER["database_codes"] else ""
 
 
+def describe_items(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Say how many items are searched, and whether hash functions or labels have coded them.
+
+    >>> describe_items([{"database": 69_000}])
+    '69,000 items (encoded)'
+    """
+    rows = list(rows)
+    codes = {row.get("database_codes", LATER["database_codes"]) for row in rows}
+    return f"{rows[0]['database']:,} items ({' or '.join(sorted(codes))})"
+
+
 def _labels(rows: list[Row]) -> list[str]:
     """Name lines by method and what was set; those still alike also by their stream and number."""
     labels = []

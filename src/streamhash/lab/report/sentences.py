@@ -18,7 +18,7 @@ from streamhash.lab.comparison import (
     papers_methods,
     signed,
 )
-from streamhash.lab.rows import Line, method_name
+from streamhash.lab.rows import Line, describe_items, method_name
 
 NEAR, NOT_FAR = 0.02, 0.05  # differences from the paper that are counted
 NEARLY_ALL = 0.9
@@ -310,7 +310,8 @@ def protocol_sentence(comparison: Comparison, lines: Sequence[Line] = ()) -> str
     seeds = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
     parts = (
         f"{row['queries']:,} queries ({row['queries_per_class']} of each class), "
-        f"{row['database']:,} items searched, a stream of {row['stream']:,} instances seen once, "
+        f"{describe_items(line.rows[0] for line in lines)} searched, a stream of "
+        f"{row['stream']:,} instances seen once, "
         f"{seeds} {'seed' if counts == [1] else 'seeds'}"
     )
     if row["split"] == "unseen":

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from streamhash.lab.rows import METRICS, Line, by_group
+from streamhash.lab.rows import METRICS, Line, by_group, describe_items
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -42,7 +42,8 @@ def group_sizes(lines: Sequence[Line]) -> str:
     row, seeds = lines[0].rows[0], max(len(line.rows) for line in lines)
     streams = [line.rows[0]["stream"] for line in lines]
     stream = " to ".join(f"{n:,}" for n in sorted({min(streams), max(streams)}))
-    sizes = f"{row['queries']:,} queries, {row['database']:,} items, stream of {stream}"
+    items = describe_items(line.rows[0] for line in lines)
+    sizes = f"{row['queries']:,} queries, {items}, stream of {stream}"
     return sizes if seeds == 1 else f"{sizes}, mean ± std of {seeds} seeds"
 
 
