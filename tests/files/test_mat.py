@@ -14,6 +14,7 @@ import pytest
 from scipy.io import savemat
 from scipy.sparse import csc_array
 
+from mat_files import save_73
 from streamhash.errors import FileError, InputError, MissingDataError, MissingPartError
 from streamhash.files import Columns, mat, read_items, read_table
 from streamhash.lab.datasets import available, load_data, sets
@@ -31,18 +32,6 @@ def save_5(path, fields):
 
 def save_7(path, fields):
     savemat(path, fields, do_compression=True)
-
-
-def save_73(path, fields, **options):
-    """Save as MATLAB does: a header of 512 bytes, and every matrix with its columns first."""
-    h5py = pytest.importorskip("h5py")
-    with h5py.File(path, "w", userblock_size=512) as file:
-        for name, value in fields.items():
-            value = np.atleast_2d(value)
-            file.create_dataset(name, data=value.T, **options)
-        file.create_group("#refs#")
-    with Path(path).open("r+b") as file:
-        file.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(512))
 
 
 def save_73_packed(path, fields):

@@ -14,7 +14,9 @@ import pytest
 from scipy.io import savemat
 from typer.testing import CliRunner
 
+from command_line import run as run_command
 from data import need_data
+from mat_files import save_73
 from streamhash.cli import app
 from streamhash.errors import InputError, MissingDataError
 from streamhash.lab import (
@@ -508,40 +510,62 @@ def test_a_reproduction_shares_its_cells_and_goes_on_where_it_was_stopped(tmp_pa
     assert states == [(0, 0)]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "file", "classes", "d"),
-    [
-        ("cifar10-table", "CIFAR10_VGG16_fc7.mat", 10, 4096),
-        ("places205-table", "Places205_AlexNet_fc7_PCA128.mat", 205, 128),
-    ],
-)
-def test_with_the_papers_own_features_one_command_makes_the_missing_table(
-    tmp_path, monkeypatch, name, file, classes, d
-):
-    """On a made-up file of the right name, fields and width: both layouts, published settings."""
+def papers_features(kind):
+    """Made-up features with the name, the fields and the width of the paper's files."""
     random = np.random.default_rng(0)
-    n = 4000 + classes * (100 if classes == 10 else 20) + 200
+    classes, d, n = (10, 4096, 5200) if kind == "cifar10" else (205, 128, 8300)
     y = np.arange(n) % classes
     X = random.standard_normal((classes, d), np.float32)[y] + random.standard_normal(
         (n, d), np.float32
     )
-    if classes == 10:
+    if kind == "cifar10":
         train, test = slice(0, -1000), slice(-1000, None)
         fields = {"trainCNN": X[train], "testCNN": X[test]}
-        fields |= {"trainLabels": y[train, None], "testLabels": y[test, None]}
-    else:
-        fields = {"pca_feats": X, "labels": y[:, None]}
-    savemat(tmp_path / file, fields)
+        return "CIFAR10_VGG16_fc7.mat", fields | {
+            "trainLabels": y[train, None],
+            "testLabels": y[test, None],
+        }
+    return "Places205_AlexNet_fc7_PCA128.mat", {"pca_feats": X, "labels": y[:, None]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "save", "methods"),
+    [
+        ("cifar10", savemat, "hcoh,lsh"),
+        ("cifar10", save_73, "hcoh,lsh"),
+        ("places205", savemat, "hcoh,lsh"),
+        ("places205", save_73, "all"),
+    ],
+    ids=["cifar10-5", "cifar10-7.3", "places205-5", "places205-7.3"],
+)
+def test_with_the_papers_own_features_one_command_makes_the_missing_table(
+    tmp_path, monkeypatch, kind, save, methods
+):
+    """By the command itself: both layouts, published settings, and for one all of the table."""
+    name, fields = papers_features(kind)
+    save(tmp_path / name, fields)
     monkeypatch.setenv("STREAMHASH_DATA", str(tmp_path))
     monkeypatch.setenv("STREAMHASH_CACHE", str(tmp_path / "cache"))
     out = tmp_path / "results"
-    (table,) = reproduce(name, quick=True, methods=["hcoh", "lsh"], out=out, jobs=1)
-    assert table.data == {10: "cifar10-vgg16", 205: "places205"}[classes]
-    assert table.settings == ["published"]
-    found = {entry.run.method: entry.mean("map", 32) for entry in table.entries()}
-    assert found["hcoh"] > found["lsh"] > 1 / classes
-    page = write_report(read_folder(out), tmp_path / "report", command="c", figures=False)
-    text = page.read_text(encoding="utf-8")
-    assert table.title in text
-    assert str(table.experiment.published("hcoh", "map", 32))[1:] in text  # the paper's, beside
+    result = run_command(
+        *("reproduce", f"{kind}-table", "--quick", "--method", methods, "--out", out),
+        *("--jobs", 1),
+    )
+    assert result.exit_code == 0, result.stderr
+    data = {"cifar10": "cifar10-vgg16", "places205": "places205"}[kind]
+    experiment = read_experiment(f"{kind}-table").quick()
+    table = compare(experiment, summarise(read_folder(out)), data)
+    found = {
+        entry.run.method: entry.mean("map", 32)
+        for entry in table.entries()
+        if entry.run.settings == "published"
+    }
+    assert set(found) == set(experiment.methods if methods == "all" else methods.split(","))
+    assert found["hcoh"] > found["lsh"] > 1 / len(np.unique(fields.get("labels", range(10))))
+    texts = [
+        (out / file).read_text("utf-8") for file in ("index.html", "tables.tex", "results.csv")
+    ]
+    assert all(data in text for text in texts)
+    papers = str(experiment.published("hcoh", experiment.metrics[0], 32))[1:]
+    assert papers in texts[0]  # beside ours
