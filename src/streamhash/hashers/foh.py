@@ -9,6 +9,7 @@ from streamhash.base import Matrix, new_generator, random_directions
 from streamhash.classes import ClassTable
 from streamhash.features import NormalizedHasher, unit_length
 from streamhash.hashers._regression import solve_ridge, stage_regression
+from streamhash.hashers._stages import tell_short_stages
 from streamhash.kernels.learning.bit_updates import SLACK, update_bits
 from streamhash.learned import MOST, Array, Generator, Part, Table
 from streamhash.parameters import Choice, Maybe, Number, Span, Values, Whole, parameter
@@ -24,7 +25,8 @@ class FOH(NormalizedHasher):
     near k S; with several labels S is graded by how many are shared, and a projection P of label
     sets into codes is fitted along. Then W is the ridge regression from the stage's features to its
     codes, and the mean of W over all stages hashes. It wins where classes are few and the stream is
-    shuffled; with one label a row P has no influence on W, and small stages make poor W.
+    shuffled; with one label a row P has no influence on W. Stages of few rows make poor W: fewer
+    than two of each class are told.
 
     Cost per stage: n d² + d³/3 + 2 n k² operations (n for d in the first two where n < d). State: W
     and its sum (2 d k), P (C k), and one code for each label set and code that came together,
@@ -41,7 +43,8 @@ class FOH(NormalizedHasher):
     fit_weight : float, default=0.8
         Weight σ of ‖X W − B‖². Authors: 0.8, 0.8.
     similar_weight : float, default=1.6
-        η_s, the S of a pair of one class; unused with a matrix of labels. Authors: 1.6, –.
+        η_s, the S of a pair of one class. With a matrix of labels S is graded instead, and η_s
+        matters through ``dissimilar_weight=None`` alone. Authors: 1.6, –.
     dissimilar_weight : float or None, default=None
         η_d: S is −η_d for a pair that shares no label. None: 1.5 η_s / C with the number of classes
         so far. Authors: 0.2, 0.11.
@@ -163,6 +166,7 @@ class FOH(NormalizedHasher):
 
     def _learn(self, X: Matrix, y: Any) -> None:
         L = self.table_.one_hot(y, add=True).astype(np.uint8)  # (n, C)
+        tell_short_stages(self, L.shape[1])
         self._grow(L.shape[1])
         B = _sign(X @ self.W_)  # (n, k)
         if self.n_stages_ > 0:

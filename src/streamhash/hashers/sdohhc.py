@@ -11,6 +11,7 @@ from streamhash.features import unit_length
 from streamhash.hashers._balanced import balanced
 from streamhash.hashers._codebook import N_CLASSES, Codebook
 from streamhash.hashers._regression import RegressionHasher
+from streamhash.hashers._stages import tell_short_stages
 from streamhash.kernels.learning.bit_updates import update_bits
 from streamhash.learned import Array, Generator, Part, Table
 from streamhash.parameters import Choice, Number, Span, Values, Whole, parameter
@@ -28,7 +29,7 @@ class SDOHHC(RegressionHasher):
     centres, the labels of all that came before and a small memory of exemplars. Ridge regression
     from kernel features to the codes follows. Not related to SDOH. It wins by its kernel and its
     regression; centres of classes that are absent from the stages drift, and stages need many rows
-    of each class.
+    of each class: fewer than two are told.
 
     Cost per stage: 100 n k² operations for the codes; the rest as in RidgeHash. State: that of
     RidgeHash, 3 C k numbers for C classes, and the exemplars with their features.
@@ -180,6 +181,7 @@ class SDOHHC(RegressionHasher):
 
     def _learn(self, X: Matrix, y: Any) -> None:
         L = self.table_.one_hot(y, add=True).astype(np.float64)  # (n, C)
+        tell_short_stages(self, L.shape[1])
         X, L = X[L.any(axis=1)], L[L.any(axis=1)]
         H = self.codebook_.targets(np.arange(L.shape[1], dtype=np.int32), self.random_)  # (C, k)
         self._grow(H)
