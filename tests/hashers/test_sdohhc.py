@@ -20,6 +20,12 @@ def stream(n=180, d=9, classes=6, seed=0):
     return (X / np.linalg.norm(X, axis=1)[:, None]).astype(np.float32), y
 
 
+def test_the_published_lengths_of_places_have_the_weights_of_cifar():
+    places, cifar = (SDOHHC.published(name).get_params() for name in ("places205", "cifar10"))
+    lengths = {"batch_size": 100_000, "n_exemplars": 4000, "n_kept": 1000}
+    assert places == {**cifar, **lengths}
+
+
 def sweep(B, T, A):
     B = B.copy()
     for _ in range(3):
