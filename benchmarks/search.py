@@ -20,9 +20,10 @@ enough of them, queries are other rows. They are left out where the data set is 
 The *limit* is the loops of ours alone (``slices``), the codes in the cache and none of them near:
 what adding up all bits costs if nothing is left early.
 
-    python benchmarks/search.py [--quick]
+    python benchmarks/search.py [--quick | --keep]
 
-About four minutes; --quick, with 100,000 codes, half a minute, and keeps no rows.
+Two to four minutes; --quick, with 100,000 codes, half a minute. --keep writes the rows to
+results/benchmarks, in place of those that this machine left there.
 """
 
 import importlib
@@ -57,7 +58,7 @@ from streamhash.kernels.hamming.slices import (
 from streamhash.lab.datasets import available, load_data
 from streamhash.threads import run_blocks, single_threaded_blas
 
-QUICK = "--quick" in sys.argv
+QUICK, KEEP = "--quick" in sys.argv, "--keep" in sys.argv
 N_ITEMS, N_MANY = (100_000, 1_000_000) if QUICK else (1_000_000, 10_000_000)
 BITS, QUERIES, K, N_CLUSTERS = (64, 128, 256, 512), (1, 200), 100, 1_000
 LEARNED_BITS, N_LEARNED_FROM, NOISE, PIECE = (256, 512), 10_000, 0.3, 50_000
@@ -386,7 +387,7 @@ def main() -> None:
             ours["one"] = row["seconds"]
         print(line(row, ours), flush=True)
         kept.append(row)
-    if not QUICK:
+    if KEEP and not QUICK:
         keep_rows("search", kept)
 
 

@@ -44,70 +44,79 @@ def times_ours(rows: Iterable[Row], who: str, **wanted: Any) -> float:
     return float(theirs / chosen(found, who="streamhash")[0]["seconds"])
 
 
+def machines() -> dict[str, list[Row]]:
+    """Rows of the benchmark of search by machine, each by a short name."""
+    found: dict[str, list[Row]] = {}
+    for row in rows("search"):
+        name = " ".join(re.sub(r"\([^)]*\)", "", row["machine"]).split()[:2])
+        found.setdefault(name, []).append(row)
+    return found
+
+
 def search_table() -> str:
-    """How many times as long as ours faiss's searches take, and the limit of adding bits up."""
-    all_rows = rows("search")
+    """How many times as long as ours faiss's searches take, on each machine."""
+    found = machines()
+    some = next(iter(found.values()))
     body = []
-    for n_bits in sorted({row["bits"] for row in chosen(all_rows, part="nearest")}):
+    for n_bits in sorted({row["bits"] for row in chosen(some, part="nearest")}):
         for data in ("clustered", "uniform", "learned"):
-            if not chosen(all_rows, part="nearest", data=data, bits=n_bits):
+            if not chosen(some, part="nearest", data=data, bits=n_bits):
                 continue
             cells = [f"{n_bits} bits, {data}"]
             for part, n_queries in (
-                ("nearest", 1),
                 ("nearest", 200),
-                ("within", 1),
+                ("nearest", 1),
                 ("within", 200),
+                ("within", 1),
             ):
                 facts = {"part": part, "data": data, "bits": n_bits, "queries": n_queries}
-                cells.append(f"{times_ours(all_rows, 'faiss', **facts):.1f}")
-            batch = chosen(all_rows, part="nearest", data=data, bits=n_bits, queries=200)
-            ours, theirs = (chosen(batch, who=who)[0] for who in ("streamhash", "faiss"))
-            cells.append(f"{ours['seconds'] * 1e3:.0f} ms")
-            cells.append(f"{theirs['seconds'] / ours['limit']:.1f}")
+                ratios = (times_ours(each, "faiss", **facts) for each in found.values())
+                cells.append(" / ".join(f"{ratio:.1f}" for ratio in ratios))
             body.append(cells)
-    head = ["faiss's time, times ours", "1 query", "200 queries", "radius, 1", "radius, 200"]
-    return markdown([*head, "200 queries, ours", "if nothing else were done"], body)
+    head = [f"faiss's time, times ours: {' / '.join(found)}"]
+    return markdown([*head, "200 queries", "1 query", "radius, 200", "radius, 1"], body)
 
 
 def peers_table() -> str:
     """How many times as long as ours the searches of others take."""
-    all_rows = chosen(rows("search"), part="nearest", data="clustered", bits=64)
-    asked = sorted({row["queries"] for row in chosen(all_rows, who="NumPy")})
-    names = list(dict.fromkeys(row["who"] for row in all_rows if row["who"] != "streamhash"))
-    body = []
-    for name in names:
-        cells = []
-        for n_queries in asked:
-            ours = chosen(all_rows, who="streamhash", queries=n_queries)[-1]["seconds"]
-            theirs = chosen(all_rows, who=name, queries=n_queries)[-1]["seconds"]
-            cells.append(f"{theirs / ours:.1f}")
-        body.append([name, *cells])
-    return markdown(["64 bits, clustered; times ours", *(f"queries: {n}" for n in asked)], body)
+    body: dict[str, list[str]] = {}
+    head = ["64 bits, clustered; times ours"]
+    for machine, measured in machines().items():
+        all_rows = chosen(measured, part="nearest", data="clustered", bits=64)
+        for n_queries in sorted({row["queries"] for row in chosen(all_rows, who="NumPy")}):
+            head.append(f"{machine}, {n_queries} {'query' if n_queries == 1 else 'queries'}")
+            took = {row["who"]: row["seconds"] for row in chosen(all_rows, queries=n_queries)}
+            ours = took.pop("streamhash")
+            for name, theirs in took.items():
+                body.setdefault(name, []).append(f"{theirs / ours:.1f}")
+    return markdown(head, [[name, *cells] for name, cells in body.items()])
 
 
 def threads_table() -> str:
     """One query on two threads, and reading the same bytes, by the clock."""
     body = []
-    for n_bits in (64, 128):
-        for who in ("search", "reading"):
-            found = chosen(rows("search"), part="threads", bits=n_bits, who=who)
-            one, two = (chosen(found, threads=n)[0]["seconds"] * 1e3 for n in (1, 2))
-            name = f"{found[0]['items']:,} of {n_bits} bits, {who}"
-            body.append([name, f"{one:.2f} ms", f"{two:.2f} ms", f"{one / two:.2f}"])
+    for machine, measured in machines().items():
+        for n_bits in (64, 128):
+            for who in ("search", "reading"):
+                found = chosen(measured, part="threads", bits=n_bits, who=who)
+                one, two = (chosen(found, threads=n)[0]["seconds"] * 1e3 for n in (1, 2))
+                name = f"{machine}: {found[0]['items']:,} of {n_bits} bits, {who}"
+                body.append([name, f"{one:.2f} ms", f"{two:.2f} ms", f"{one / two:.2f}"])
     return markdown(["one query", "one thread", "two", "times as fast"], body)
 
 
 def no_filter_table() -> str:
     """The search without a filter, by the kernel that can have one and by one that cannot."""
-    found = chosen(rows("search"), part="filter")
-    body = []
-    for bare in chosen(found, who="without"):
-        same = {name: bare[name] for name in ("bits", "queries")}
-        able = chosen(found, who="with the argument", **same)[0]
-        ratio = able["seconds"] / bare["seconds"]
-        body.append([f"{bare['bits']} bits, queries: {bare['queries']}", f"{ratio:.2f}"])
-    return markdown(["no filter given", "time, times that of a kernel without filters"], body)
+    body: dict[str, list[str]] = {}
+    for measured in machines().values():
+        found = chosen(measured, part="filter")
+        for bare in chosen(found, who="without"):
+            same = {name: bare[name] for name in ("bits", "queries")}
+            able = chosen(found, who="with the argument", **same)[0]
+            case = f"{bare['bits']} bits, queries: {bare['queries']}"
+            body.setdefault(case, []).append(f"{able['seconds'] / bare['seconds']:.2f}")
+    head = ["no filter given; times the time of a kernel without filters", *machines()]
+    return markdown(head, [[case, *cells] for case, cells in body.items()])
 
 
 def _parts(name: str) -> Iterator[list[str]]:

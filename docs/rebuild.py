@@ -56,7 +56,6 @@ from performance_tables import (
     no_filter_table,
     peers_table,
     printed,
-    rows,
     search_table,
     threads_table,
 )
@@ -387,7 +386,7 @@ def draw() -> None:
     save_png(draw_memory(), folder / "scale-memory.png", dpi=110)
     save_png(draw_past_memory(), folder / "scale-past-memory.png", dpi=110)
     save_png(draw_reencoding(), folder / "scale-encoding.png", dpi=110)
-    save_png(draw_search(rows("search")), folder / "search.png", dpi=150)
+    save_png(draw_search(), folder / "search.png", dpi=150)
     save_png(draw_writes(), folder / "writes.png", dpi=150)
     save_png(draw_service(), folder / "service.png", dpi=110)
     wanted = [found[name]["default"][32] for name in METHODS if "default" in found.get(name, {})]

@@ -55,6 +55,7 @@ from streamhash.kernels.hamming.planes import (
 )
 from streamhash.kernels.hamming.slices import (
     BLOCKS_PER_SLICE,
+    COST,
     LONGEST_SLICED,
     N_DIGITS,
     add_carries,
@@ -128,8 +129,8 @@ def blocks_per_chunk(n_bytes: int) -> int:
 
 @part
 def leaves_early(bound: Whole, n_bytes: int) -> bool:
-    """Whether a query whose neighbours are so near reads little more than half of most blocks."""
-    return bool(16 * telling_bytes(bound + 1, n_bytes) <= 9 * n_bytes)
+    """Whether a query whose neighbours are so near reads most blocks sooner than bits are added."""
+    return bool(16 * telling_bytes(bound + 1, n_bytes) <= COST * n_bytes)
 
 
 @part
