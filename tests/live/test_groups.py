@@ -1,13 +1,16 @@
 """Calls that come at the same time share a commit, as if one had come after the other."""
 
+import sys
 import threading
-from itertools import pairwise
+from contextlib import suppress
+from itertools import count, pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from streamhash import SDOH, ConflictError, FileError, InputError
-from streamhash.live import Addition, Collection, collection
+from streamhash.live import Addition, Collection, collection, groups as groups_module
 from streamhash.live.groups import Groups
 from streamhash.live.log import Log
 
@@ -187,7 +190,7 @@ def test_what_waits_is_the_next_group_and_each_gets_its_own():
     assert started.wait(10)
     for thread in threads[1:]:
         thread.start()
-    while len(shared._waiting) < 15:
+    while len(shared._waiting) < 16:
         pass
     go.set()
     for thread in threads:
@@ -195,7 +198,7 @@ def test_what_waits_is_the_next_group_and_each_gets_its_own():
     assert [len(group) for group in groups] == [1, 15]
     assert found == {i: str(i) if i % 5 == 0 else 2 * i for i in range(1, 17)}
     assert len(after) == 2
-    assert not shared._is_led
+    assert not shared._waiting
 
 
 def test_a_caller_that_gives_up_leaves_the_others_alone(monkeypatch):
@@ -221,6 +224,71 @@ def test_a_caller_that_gives_up_leaves_the_others_alone(monkeypatch):
     go.set()
     first.join(10)
     assert shared.run(3) == 3
+
+
+class CtrlC:
+    """Raises KeyboardInterrupt at one of the lines of ``groups.py`` that this thread comes to.
+
+    Not at a ``with``: as it ends, its line comes once more, where no signal is ever looked for.
+    """
+
+    LINES = Path(groups_module.__file__).read_text().splitlines()
+
+    def __init__(self, at):
+        self.left = at
+
+    def __call__(self, frame, event, _):
+        if frame.f_code.co_filename != groups_module.__file__:
+            return None
+        if event == "line" and not self.LINES[frame.f_lineno - 1].lstrip().startswith("with "):
+            self.left -= 1
+            if self.left < 0:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return self
+
+
+def ended_at(line, n_others):
+    """End a call at a line of its own while others wait; return if it was, and who was answered."""
+    started, go, found = threading.Event(), threading.Event(), {}
+
+    def do(requests):
+        started.set()
+        assert go.wait(10)
+        return [*requests]
+
+    shared = Groups(do, lambda: None)
+
+    def call(number):
+        sys.settrace(CtrlC(line) if number == 0 else None)
+        with suppress(KeyboardInterrupt):
+            found[number] = shared.run(number)
+        sys.settrace(None)
+
+    threads = [
+        threading.Thread(target=call, args=(number,), daemon=True) for number in range(n_others + 2)
+    ]
+    threads[0].start()
+    while threads[0].is_alive() and not started.wait(0.001):
+        pass
+    for thread in threads[1:-1]:
+        thread.start()
+    go.set()
+    for thread in threads[:-1]:
+        thread.join(5)
+    threads[-1].start()  # who comes when all is over
+    threads[-1].join(5)
+    return found.pop(0, None) is None, sorted(found)
+
+
+@pytest.mark.parametrize("n_others", [0, 2])
+def test_ctrl_c_at_any_line_leaves_nobody_waiting(n_others):
+    for line in count():
+        was_ended, answered = ended_at(line, n_others)
+        assert answered == [*range(1, n_others + 2)], f"line {line}"
+        if not was_ended:
+            break
+    assert line > 20
 
 
 def test_large_calls_are_groups_of_their_own(tmp_path, monkeypatch):

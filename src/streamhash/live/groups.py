@@ -8,6 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from itertools import islice
 from typing import Generic, TypeVar
 
 from streamhash.live.locks import uninterrupted
@@ -23,8 +24,7 @@ class _Call(Generic[Request]):
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.woken = threading.Event()
-        self.leads = False  # whether it does the next group
+        self.woken = threading.Event()  # it is done, or has to do the next group
         self.answer: object = None
         self.is_done = False
 
@@ -35,6 +35,10 @@ class Groups(Generic[Request, Result]):
     ``do`` returns a result or an error for each. What ``after`` has to do comes when all of a group
     have been told, and holds up nobody but the one that did the group.
     """
+
+    # A call waits until it is done or given up, also while a group does it; the first of those that
+    # wait does the group. So whatever ends a call, Ctrl-C too, to take it out and to wake the first
+    # is all that is to do, and it may be done twice.
 
     def __init__(
         self,
@@ -48,64 +52,56 @@ class Groups(Generic[Request, Result]):
         """Know of no call: in a child of this process nobody waits."""
         self._lock = threading.Lock()
         self._waiting: deque[_Call[Request]] = deque()
-        self._is_led = False
 
     def run(self, request: Request) -> Result:
         """Do one request, perhaps with those of others; return its result or raise its error."""
         call = _Call(request)
-        with self._lock:
-            self._waiting.append(call)
-            call.leads, self._is_led = not self._is_led, True
-        if not call.leads:
-            try:
-                call.woken.wait()
-            except BaseException:
-                self._give_up(call)
-                raise
-        if call.leads and self._lead():
+        try:
+            with self._lock:
+                self._waiting.append(call)
+                self._wake()
+            call.woken.wait()
+            has_changed = not call.is_done and self._lead()
+            self._leave(call)
+        except BaseException:
+            self._leave(call)
+            raise
+        if has_changed:
             self._after()
         if isinstance(call.answer, BaseException):
             raise call.answer
         return call.answer  # type: ignore[return-value]
 
     def _lead(self) -> bool:
-        """Do all that wait now, and let one of those that came meanwhile do the next group.
-
-        Returns whether any of it succeeded.
-        """
+        """Do all that wait now; return whether any of it succeeded."""
         with self._lock:
-            n = min(len(self._waiting), GROUP_CALLS)
-            group = [self._waiting.popleft() for _ in range(n)]
+            group = [*islice(self._waiting, GROUP_CALLS)]
         try:
             # Of several calls, all are told of what was done, before Ctrl-C ends this thread's.
             with uninterrupted() if len(group) > 1 else nullcontext():
                 answers = self._do([call.request for call in group])
-                for call, answer in zip(group, answers, strict=True):
-                    call.answer, call.is_done = answer, True
+                self._tell(group, answers)
         except Exception as error:
-            for call in group:
-                call.answer, call.is_done = error, True
+            self._tell(group, [error] * len(group))
             raise
-        finally:
-            self._pass_on(group[1:])
         return not all(isinstance(answer, Exception) for answer in answers)
 
-    def _pass_on(self, others: list[_Call[Request]]) -> None:
-        """Wake those that are done; what was interrupted is not, and comes first in the next."""
+    def _tell(self, group: list[_Call[Request]], answers: Sequence[object]) -> None:
         with self._lock:
-            self._waiting.extendleft(call for call in reversed(others) if not call.is_done)
-            if self._waiting:
-                self._waiting[0].leads = True
-                self._waiting[0].woken.set()
-            self._is_led = bool(self._waiting)
-        for call in others:
-            if call.is_done:
-                call.woken.set()
+            for call, answer in zip(group, answers, strict=True):
+                call.answer, call.is_done = answer, True
 
-    def _give_up(self, call: _Call[Request]) -> None:
-        """Wait no more, as Ctrl-C came: what is not begun is not done."""
+    def _leave(self, call: _Call[Request]) -> None:
+        """Let a call wait no more, done or not; what was not begun is not done."""
         with self._lock:
             if call in self._waiting:
                 self._waiting.remove(call)
-        if call.leads and not call.is_done:
-            self._pass_on([])
+            self._wake()
+
+    def _wake(self) -> None:
+        """Wake those that are done, and the first of the others, which does the next group."""
+        while self._waiting and self._waiting[0].is_done:
+            self._waiting[0].woken.set()
+            self._waiting.popleft()
+        if self._waiting:
+            self._waiting[0].woken.set()
