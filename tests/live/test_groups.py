@@ -130,6 +130,24 @@ def test_a_disk_that_fails_is_an_error_of_all_and_nothing_is_stored(tmp_path, mo
     assert items.add_each([single(50, X, y), single(51, X, y)]) == [1, 1]
 
 
+def test_an_unforeseen_fault_is_an_error_of_those_that_it_met(tmp_path, monkeypatch):
+    monkeypatch.setattr(collection, "GROUP_ROWS", 2)
+    X, y = stream()
+    items, append, n_groups = made(tmp_path / "items"), Log.append, count()
+
+    def fail_once(log, change):
+        if next(n_groups) == 1:
+            raise RuntimeError("unforeseen")
+        return append(log, change)
+
+    monkeypatch.setattr(Log, "append", fail_once)
+    done = items.add_each([single(i, X, y) for i in range(50, 56)])
+    assert [type(each) for each in done] == [int, int, RuntimeError, RuntimeError, int, int]
+    items.close()
+    with Collection.open(tmp_path / "items") as items:
+        assert items.ids[40:] == [50, 51, 54, 55]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_threads_are_as_one_after_the_other(tmp_path, seed):

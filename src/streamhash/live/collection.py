@@ -26,7 +26,6 @@ from streamhash.errors import (
     FileError,
     InputError,
     NotFoundError,
-    StreamhashError,
     UnreachableError,
     shown,
 )
@@ -530,7 +529,7 @@ class Collection:
                     done.append(len(new.ids))
                 if group.keys:
                     self._store(group.items())
-        except StreamhashError as error:
+        except Exception as error:  # noqa: BLE001  whatever it is, it is of these calls
             if isinstance(error, InputError) and group is not None and len(group.parts) > 1:
                 return self._add_group(additions[:1])  # which of them it is, each alone tells
             return [each if isinstance(each, Exception) else error for each in done or [error]]
