@@ -237,7 +237,9 @@ def work(path: str, seed: int, eager: bool) -> None:
     """Change the collection until the end, which comes from outside."""
     # So that small collections, too, are encoded in several pieces, with notes in between.
     refresh.LEFT_FOR_THE_END, refresh.NOTE_SECONDS = 64, 0.0
-    journal.LOG_CHANGES = 3  # the log is folded often
+    journal.LOG_CHANGES = 3  # the log is folded often, and labels, by a thread, in small pieces
+    journal.TIDY_AFTER, journal.LABEL_ROWS = 5, 0
+    journal.REWRITTEN_AT_ONCE, journal.FRAGMENT_ROWS = 0, 8
     collection = Collection.open(path)
     say(ready=True)
     for task in tasks(collection, seed, eager):

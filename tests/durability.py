@@ -141,10 +141,16 @@ def learned(c):
     return c._learner.hasher_.to_bytes()
 
 
+def tidy_often():
+    """Tidy up after every few changes, fold labels again and again, all in threads of their own."""
+    journal.TIDY_AFTER, journal.LOG_CHANGES, journal.LABEL_ROWS = 5, 3, 0
+    journal.REWRITTEN_AT_ONCE, journal.FRAGMENT_ROWS = 0, 8
+
+
 @contextlib.contextmanager
 def place():
     """A folder, and tidying after every few changes."""
-    journal.TIDY_AFTER, journal.LOG_CHANGES = 5, 3
+    tidy_often()
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None  # quick, and it is no real disk
     with tempfile.TemporaryDirectory(prefix="streamhash-faults-", dir=memory) as folder:
         yield Path(folder)
@@ -368,7 +374,7 @@ def run_cuts(n, seed):
 
 def write_on(path):
     """Change a collection for ever, and say the id of every item that was acknowledged."""
-    journal.TIDY_AFTER, journal.LOG_CHANGES = 5, 3
+    tidy_often()
     make(path)
     with Collection.open(path) as c:
         for number in itertools.count(1000):

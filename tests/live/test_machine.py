@@ -42,7 +42,8 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        journal.TIDY_AFTER, journal.LOG_CHANGES = 5, 3  # tidy up after a few changes already
+        journal.TIDY_AFTER, journal.LOG_CHANGES = 5, 3  # tidy up after a few changes already,
+        journal.LABEL_ROWS = 0  # and fold labels
         self.folder = tempfile.TemporaryDirectory()
         self.path = f"{self.folder.name}/items"
         self.c = Collection.create(self.path, self.hasher(), refresh=12, labels=self.labels)
@@ -58,7 +59,7 @@ class Machine(RuleBasedStateMachine):
         self.c.close()
         self.reader.close()
         self.folder.cleanup()
-        journal.TIDY_AFTER, journal.LOG_CHANGES = 64, 2048
+        journal.TIDY_AFTER, journal.LOG_CHANGES, journal.LABEL_ROWS = 64, 2048, 2
 
     def draw_labels(self, data, n):
         return data.draw(st.lists(self.label_of_an_item, min_size=n, max_size=n))

@@ -197,6 +197,16 @@ class DirectoryMachine(RuleBasedStateMachine):
         between = live.between(after, last).tolist()
         assert between == keys[(keys > after) & (keys <= last)].tolist()
         others = live.without(keys[::2])
+        twice = np.concatenate([keys[::2], [last, 2**40], keys[1::3], keys[::2], keys[1::3]])
+        taken = now.live_keys
+        assert taken.take_last(keys[1::2]).all()
+        first, again = set(keys[1::2].tolist()), taken.take_last(twice)
+        wanted = [
+            key in {*keys.tolist()} - first and key not in twice[i + 1 :]
+            for i, key in enumerate(twice.tolist())
+        ]
+        assert again.tolist() == wanted
+        assert len(taken) == len(keys) - len(keys[1::2]) - sum(wanted)
         assert len(others) == len(keys[1::2])
         assert others.between(-1, now.last_key).tolist() == keys[1::2].tolist()
         for live, all_keys in self.lives:

@@ -388,7 +388,7 @@ class Collection:
             self.wait()
         finally:
             if not self._journal.is_forked:
-                self._journal.stop_joining()
+                self._journal.stop_rewriting()
                 if self._view.now.backend is not None:
                     self._view.now.backend.close()
             self._refresher.stop()

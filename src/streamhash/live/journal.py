@@ -37,6 +37,8 @@ dies leaves behind, at whatever point, is this:
   there is a log, and looks at the log once more. The first one looks at the versions after each
   record; so either the second has seen the record, or the first is refused.
 - *Joining fragments, dropping columns and forgetting old versions* change no item.
+- *Folding labels* writes the last label of each item into files that no version knows, while others
+  go on. One commit puts them in the place of the rows that were read; those that came since follow.
 - *The first items* make the dataset ``items``. Until then the last model serves, if there is one.
 - *The learner* is the last thing that ``create`` writes: without it there is no collection.
 
@@ -57,6 +59,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -84,8 +87,8 @@ from streamhash.live.learner import Learner
 from streamhash.live.locks import ReaderLease, WriterLock, leased, uninterrupted
 from streamhash.live.log import Change, Log, Tail
 from streamhash.live.pages import VectorFiles
-from streamhash.live.store import WAY_BACK, File, Store, data_files
-from streamhash.search.directory import Coded, Directory
+from streamhash.live.store import WAY_BACK, File, Join, Rewrite, Store, data_files
+from streamhash.search.directory import Coded, Directory, LiveKeys
 
 if TYPE_CHECKING:
     import lance
@@ -103,7 +106,9 @@ KEY_BITS = 32  # lower bits of a key: the place in its commit; above them, the c
 FRAGMENT_ROWS = 131_072  # at most: a piece of work for one worker of a refresh,
 FRAGMENT_NUMBERS = 2**24  # and numbers of their vectors: Lance may have a whole fragment in memory
 SMALL_FRAGMENT = 32_768  # rows: fragments of fewer are joined when there are many
-JOINED_AT_ONCE = 4096  # rows of fragments that are joined while writers wait, at most
+REWRITTEN_AT_ONCE = 4096  # rows that are written anew while writers wait, at most,
+REWRITTEN_BYTES = 2**22  # of so many bytes
+LABEL_ROWS = 2  # of an item, from which on labels are folded
 TIDY_AFTER = 64  # fragments or versions that are worth tidying up
 MANY_ITEMS = 100_000  # whose ids take time to look at, when a collection is opened
 KEPT = 3  # versions of each dataset, at least
@@ -188,7 +193,8 @@ class Journal:
         self._log: Log | None = None  # the one that this process appends to
         self._is_fenced = False  # no other process can append to the log in force
         self._learner_now: Learner  # that counts
-        self._joiner: threading.Thread | None = None
+        self._rewriting: dict[str, threading.Thread] = {}  # by the dataset
+        self._is_closing = False  # so that nothing is begun that others need not wait for
         self._chores: Iterator[None] | None = None  # what is left of tidying up,
         self._live: Directory  # and the items that are there meanwhile
 
@@ -308,7 +314,7 @@ class Journal:
     def forked(self) -> None:
         """Touch nothing any more, in a child of the process that opened it, which has the lock."""
         self.lock, self._held, self.read_only = threading.RLock(), None, True
-        self._log = self._joiner = self._chores = None
+        self._log, self._chores, self._rewriting = None, None, {}
         self.store.forked()
 
     @property
@@ -690,7 +696,7 @@ class Journal:
         if not (self.read_only or self.is_stale):
             with self._or_later():
                 self.fold_log(is_last=True)
-                self._live = live
+                self._live, self._is_closing = live, True
                 deque(self._chores or (), 0)
                 if len(live) >= MANY_ITEMS and not self.is_unique and self.n_rows == len(live):
                     self.settings = {**self.settings, "unique": self.version("items")}
@@ -1067,14 +1073,22 @@ class Journal:
             texts = import_pyarrow().array(tail.new_labels, import_pyarrow().string())
             yield np.array(tail.labelled, np.int64), arrow.coded(texts)
 
-    def _fold_labels(self, live: Directory) -> None:
+    def _fold_labels(self) -> None:
         """Keep only the last label of each item that is there."""
-        table = self.store.read("labels")
-        keys, last = np.unique(table["key"].to_numpy()[::-1], return_index=True)
-        last = len(table) - 1 - last[live.has(keys)]
-        kept = table.take(np.sort(last))
-        columns = {"key": kept["key"], "label": kept["label"]}
-        self._overwrite("labels", columns, fold=str(self.fold + 1))
+        rewrite = Rewrite(self.store, "labels", FRAGMENT_ROWS)
+        fold = partial(self._fold_rows, rewrite, self._live.live_keys)
+        if self.dataset("labels").count_rows() > REWRITTEN_AT_ONCE:
+            self._aside("labels", fold)
+        else:
+            fold()
+
+    def _fold_rows(self, rewrite: Rewrite, live: LiveKeys) -> None:
+        """Write the last label of each item, from the last row to the first, and commit them."""
+        for table in rewrite.tables():
+            is_last = live.take_last(table["key"].to_numpy())
+            rewrite.put(table.filter(import_pyarrow().array(is_last)))
+        rewrite.flush()
+        self._commit_aside(lambda: self.store.replace(rewrite, fold=str(self.fold + 1)))
 
     # --------------------------------------------------------------------------------- feedback
 
@@ -1354,15 +1368,20 @@ class Journal:
         many = 16 * TIDY_AFTER if self.pending is not None else None
         self.join_fragments("items", many, may_go_on)
         yield
-        self.join_fragments("models")
-        self.join_fragments("feedback")
+        self.join_fragments("models", aside=_always)
+        self.join_fragments("feedback", aside=_always)
         yield
-        if self.dataset("labels").count_rows() > 2 * len(self._live) + TIDY_AFTER:
-            self._fold_labels(self._live)
-        else:
-            self.join_fragments("labels")
+        self._tidy_labels()
         yield
         yield from self._forget_old_versions()
+
+    def _tidy_labels(self) -> None:
+        if self._is_rewriting("labels"):
+            return
+        if self.dataset("labels").count_rows() > LABEL_ROWS * len(self._live) + TIDY_AFTER:
+            self._fold_labels()
+        else:
+            self.join_fragments("labels", aside=_always)
 
     def join_fragments(
         self, name: str, many: int | None = None, aside: Callable[[], bool] | None = None
@@ -1380,28 +1399,17 @@ class Journal:
         if len(fragments) <= (many or TIDY_AFTER) and not too_many_dead:
             return
         joins = self.store.joins(name, min(SMALL_FRAGMENT, _fragment_rows(dataset.schema)))
-        if aside is not None and sum(each.n_rows for each in joins) > JOINED_AT_ONCE:
-            self._join_aside(name, aside)
+        if aside is not None and _are_many(joins):
+            self._aside(name, partial(self._join_all, name, aside))
             return
         with uninterrupted():
             for each in joins:
                 each.do()
             self.store.join(joins)
 
-    def _join_aside(self, name: str, may_go_on: Callable[[], bool]) -> None:
-        """Join fragments in a thread of its own: others wait for the commits only."""
-        if self.is_joining:
-            return
-
-        def work() -> None:
-            try:
-                while self._join_some(name, may_go_on):
-                    pass
-            except (StreamhashError, OSError) as error:  # it is tried again at the next time
-                logger.warning("fragments were not joined: %s", error)
-
-        self._joiner = threading.Thread(target=work, name="streamhash-join", daemon=True)
-        self._joiner.start()
+    def _join_all(self, name: str, may_go_on: Callable[[], bool]) -> None:
+        while self._join_some(name, may_go_on):
+            pass
 
     def _join_some(self, name: str, may_go_on: Callable[[], bool]) -> bool:
         """Join a few fragments; return whether there are more."""
@@ -1412,18 +1420,41 @@ class Journal:
             joins = self.store.joins(name, rows)[:1]
         for each in joins:
             each.do()
-        with self.changing("join", may_log=True), uninterrupted():
-            return may_go_on() and self.store.join(joins)
+        return self._commit_aside(lambda: may_go_on() and self.store.join(joins))
 
-    @property
-    def is_joining(self) -> bool:
-        """Whether fragments are joined at the moment, by another thread."""
-        return self._joiner is not None and self._joiner.is_alive()
+    def _aside(self, name: str, rewrite: Callable[[], None]) -> None:
+        """Write a dataset's rows anew in a thread of its own: others wait for the commits only."""
+        if self._is_closing:
+            rewrite()
+            return
+        if self._is_rewriting(name):
+            return
 
-    def stop_joining(self) -> None:
-        """Wait until no fragments are joined any more; what was begun is given up."""
-        if self._joiner is not None and self._joiner is not threading.current_thread():
-            self._joiner.join()
+        def work() -> None:
+            try:
+                rewrite()
+            except (StreamhashError, OSError) as error:  # it is tried again at the next time
+                logger.warning("something is left to tidy up: %s", error)
+
+        thread = threading.Thread(target=work, name=f"streamhash-tidy-{name}", daemon=True)
+        self._rewriting[name] = thread
+        thread.start()
+
+    def _commit_aside(self, commit: Callable[[], bool]) -> bool:
+        """Commit what was written while others could write; return whether it could be."""
+        with self.changing("tidy", may_log=True), uninterrupted():
+            self.settle()
+            return commit()
+
+    def _is_rewriting(self, name: str) -> bool:
+        """Whether another thread writes a dataset's rows anew."""
+        return name in self._rewriting and self._rewriting[name].is_alive()
+
+    def stop_rewriting(self) -> None:
+        """Wait until no other thread writes rows anew."""
+        for thread in [*self._rewriting.values()]:
+            if thread is not threading.current_thread():
+                thread.join()
 
     def _forget_old_versions(self) -> Iterator[None]:
         """Delete versions that nobody uses, a dataset at a time: of no lease, or an hour old.
@@ -1445,7 +1476,7 @@ class Journal:
             used = leased(self.folder)._asdict()
             old = self._old_versions(name)[KEPT:]
             old = [version for version in old if version not in used.get(name, ())]
-            is_all = self.pending is None and not self.is_joining
+            is_all = self.pending is None and not any(map(self._is_rewriting, NAMES))
             self.store.forget(name, old, all_files=is_all)
         self.store.forget_sums()
 
@@ -1520,6 +1551,16 @@ def encode(
         "made": time.time(),
     }
     return result, schema
+
+
+def _always() -> bool:
+    return True
+
+
+def _are_many(joins: Sequence[Join]) -> bool:
+    """Whether joining so many rows would hold writers up."""
+    n_rows, n_bytes = (sum(each.n_rows for each in joins), sum(each.n_bytes for each in joins))
+    return n_rows > REWRITTEN_AT_ONCE or n_bytes > REWRITTEN_BYTES
 
 
 def _is_among(keys: Keys, wanted: Keys) -> NDArray[np.bool_]:

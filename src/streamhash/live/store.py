@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamhash.errors import FileError, InUseError, StreamhashError
-from streamhash.live.arrow import Keys, import_lance
+from streamhash.live.arrow import Keys, import_lance, import_pyarrow
 from streamhash.live.checksums import Checksums, Sum, checksum, ends_whole, sync
 from streamhash.live.locks import uninterrupted
 
@@ -414,12 +414,19 @@ class Store:
         self._commit(name, operation, files, is_prepared=is_prepared)
 
     def _write_fragments(self, name: str, table: "pa.Table", mode: str, rows: int) -> list[Any]:
+        place = self.uri(name) if mode == "create" else self.dataset(name)
+        return self.write_fragments(name, table, place, rows, mode)
+
+    def write_fragments(
+        self, name: str, table: "pa.Table", place: Any, rows: int, mode: str = "append"
+    ) -> list[Any]:
+        """Write rows that no version knows yet, beside those of a dataset."""
         from lance.fragment import write_fragments
 
         with self.translate_errors(name):
             fragments: list[Any] = write_fragments(
                 table,
-                self.uri(name) if mode == "create" else self.dataset(name),
+                place,
                 mode=mode,
                 max_rows_per_file=rows,
                 storage_options=self.options,
@@ -483,18 +490,42 @@ class Store:
         described = [{**each.result, "read_version": self.version(name)} for each in joins]
         from_json = RewriteResult.from_json  # type: ignore[attr-defined]
         results = [from_json(json.dumps(each)) for each in described]
-        new = [fragment for each in described for fragment in each["new_fragments"]]
+        kept = {file: known for each in joins for file, known in each.sums.items()}
         # Lance takes numbers for the fragments by a commit of its own, before.
         self._commit(
-            name, lambda dataset: Compaction.commit(dataset, results), data_files(new), steps=2
+            name, lambda dataset: Compaction.commit(dataset, results), [], kept=kept, steps=2
         )
         return True
 
-    def keep(self, name: str, files: Iterable[File]) -> None:
-        """Check files that no version knows yet, and sync them."""
+    def replace(self, rewrite: "Rewrite", **metadata: str) -> bool:
+        """Commit rows that were written anew, before those that came since.
+
+        Not if other rows than those have changed.
+        """
+        name, n = rewrite.name, len(rewrite.before)
+        now = [each.metadata for each in self.dataset(name).get_fragments()]
+        if [each.to_json() for each in now[:n]] != rewrite.before:
+            return False
+        schema = self.dataset(name).schema.with_metadata(metadata)
+        operation = import_lance().LanceOperation.Overwrite(schema, [*rewrite.new, *now[n:]])
+        self._commit(name, operation, [], kept=rewrite.sums)
+        return True
+
+    def keep(self, name: str, files: Iterable[File]) -> dict[str, Sum]:
+        """Check files that no version knows yet, and sync them; return their checksums.
+
+        Any thread may do so, while another changes the datasets.
+        """
+        sums, paths = {}, list[Path]()
         for file in files:
-            self._summed(name, file)
-        self._sync()
+            sums[file.name] = self._checked(name, file)
+            if self.folder is not None:
+                path = self.folder / f"{name}.lance" / file.name
+                paths += [path, path.parent]
+        if self._sums is not None and self.durability == "synced":
+            with self._naming(self._sums.folder):
+                sync(paths)
+        return sums
 
     # ---------------------------------------------------------------------------------- the commit
 
@@ -504,16 +535,18 @@ class Store:
         operation: Any,
         new: Iterable[File],
         *,
+        kept: dict[str, Sum] | None = None,
         steps: int = 1,
         is_prepared: bool = False,
         is_followed: bool = False,
     ) -> None:
         """Commit an operation, or call it to; refuse if anybody has committed another meanwhile.
 
-        One that ``is_followed`` by another is acknowledged with that.
+        Of its files those that are ``kept`` are synced already. One that ``is_followed`` by another
+        is acknowledged with that.
         """
         before = self.version(name)
-        sums = {file.name: self._summed(name, file) for file in new}
+        sums = {**(kept or {}), **{file.name: self._summed(name, file) for file in new}}
         if not is_prepared:
             self._sync()
         if callable(operation) and self.latest(name) != before:
@@ -556,6 +589,18 @@ class Store:
 
     def _summed(self, name: str, file: File) -> Sum:
         """Check a new file, and take it to be synced; return its checksum."""
+        found = self._checked(name, file)
+        if self._sums is None or self.folder is None:
+            return found
+        path = self.folder / f"{name}.lance" / file.name
+        self._unsynced |= {path: False, path.parent: True}
+        if path.parent not in self._synced_folders:  # it may be new, and those above it
+            above = (path.parent.parent, self.folder, self.folder.absolute().parent)
+            self._unsynced |= dict.fromkeys(above, True)
+        return found
+
+    def _checked(self, name: str, file: File) -> Sum:
+        """See if a new file was written whole; return its checksum."""
         if self._sums is None or self.folder is None:
             return Sum(0, 0)
         path = self.folder / f"{name}.lance" / file.name
@@ -568,10 +613,6 @@ class Store:
                 f"{path}: was not written whole ({found.size:,}{wanted} bytes are there), so it "
                 "is not used; make room or mend the disk, and call again."
             )
-        self._unsynced |= {path: False, path.parent: True}
-        if path.parent not in self._synced_folders:  # it may be new, and those above it
-            above = (path.parent.parent, self.folder, self.folder.absolute().parent)
-            self._unsynced |= dict.fromkeys(above, True)
         return found
 
     def _sync(self) -> None:
@@ -664,12 +705,54 @@ class Join:
         numbers = [each["id"] for each in json.loads(task.json())["task"]["fragments"]]
         self.before = {number: there[number].metadata.to_json() for number in numbers}
         self.n_rows = sum(there[number].count_rows() for number in numbers)
+        self.n_bytes = sum(file.size or 0 for file in data_files(self.before.values()))
         self.result: dict[str, Any] = {}
+        self.sums: dict[str, Sum] = {}  # of the new files
 
     def do(self) -> None:
         """Write the new files, which no version knows yet; others may change the dataset."""
         with self._store.translate_errors(self.name):
             self.result = json.loads(self._task.execute(self._dataset).json())
+        self.sums = self._store.keep(self.name, data_files(self.result["new_fragments"]))
+
+
+class Rewrite:
+    """The rows of a version, read from the last to the first, and what is put in their place.
+
+    Others may append rows meanwhile. No version knows of what it writes before ``Store.replace``.
+    New fragments have at most so many rows, and at least half, where there are as many.
+    """
+
+    def __init__(self, store: Store, name: str, rows: int) -> None:
+        self._store, self.name, self._rows = store, name, rows
+        self._waiting: list[pa.Table] = []  # rows to be written
+        self._dataset = store.dataset(name).checkout_version(store.version(name))
+        self._fragments = self._dataset.get_fragments()
+        self.before = [each.metadata.to_json() for each in self._fragments]
+        self.new: list[Any] = []  # fragments
+        self.sums: dict[str, Sum] = {}  # of their files
+
+    def tables(self) -> Iterator["pa.Table"]:
+        """Read the rows, a fragment at a time, the last one first."""
+        for fragment in reversed(self._fragments):
+            with self._store.reading(self.name):
+                table = fragment.to_table()
+            yield table
+
+    def put(self, table: "pa.Table") -> None:
+        """Take rows of the new ones, in whatever order."""
+        self._waiting.append(table)
+        if 2 * sum(map(len, self._waiting)) >= self._rows:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what waits."""
+        tables, self._waiting = [each for each in self._waiting if len(each)], []
+        if tables:
+            table = import_pyarrow().concat_tables(tables)
+            written = self._store.write_fragments(self.name, table, self._dataset, self._rows)
+            self.sums |= self._store.keep(self.name, data_files(each.to_json() for each in written))
+            self.new += written
 
 
 # --------------------------------------------------------------------------------- files by name

@@ -101,7 +101,7 @@ class Listing(NamedTuple):
 class LiveKeys:
     """The keys of the items there are at one moment, ascending: a bit an item, and no copy of them.
 
-    Changes of the directory do not touch it.
+    Changes of the directory do not touch it, and are not touched by it.
     """
 
     def __init__(self, keys: Keys, gone: NDArray[np.uint8] | None, n_items: int) -> None:
@@ -114,8 +114,25 @@ class LiveKeys:
         """Return all but these, which are among them."""
         gone = np.zeros(-(-len(self._keys) // 8), np.uint8) if self._gone is None else self._gone
         gone, places = gone.copy(), np.searchsorted(self._keys, keys)
-        np.bitwise_or.at(gone, places // 8, (128 >> places % 8).astype(np.uint8))
+        np.bitwise_or.at(gone, places // 8, _bits(places))
         return LiveKeys(self._keys, gone, len(self) - len(keys))
+
+    def take_last(self, keys: Keys) -> NDArray[np.bool_]:
+        """Tell which keys are here, each where it comes last, and take these out for ever."""
+        found, last = np.unique(keys[::-1], return_index=True)
+        places = np.searchsorted(self._keys, found)
+        held = places < len(self._keys)
+        held[held] = self._keys[places[held]] == found[held]
+        if self._gone is None:
+            self._gone = np.zeros(-(-len(self._keys) // 8), np.uint8)
+        gone = self._gone
+        held[held] = gone[places[held] // 8] & _bits(places[held]) == 0
+        places, last = places[held], last[held]
+        np.bitwise_or.at(gone, places // 8, _bits(places))
+        self._n_items -= len(places)
+        taken = np.zeros(len(keys), np.bool_)
+        taken[len(keys) - 1 - last] = True
+        return taken
 
     def pieces(self) -> Iterator[Keys]:
         """Give all, piece by piece."""
@@ -136,6 +153,11 @@ class LiveKeys:
         gone = np.unpackbits(self._gone[first // 8 : -(-stop // 8)])[first % 8 :]
         there: Keys = keys[gone[: len(keys)] == 0]
         return there
+
+
+def _bits(places: Keys) -> NDArray[np.uint8]:
+    """The bits of places in their bytes, as packbits has them."""
+    return (128 >> places % 8).astype(np.uint8)
 
 
 class Directory:
