@@ -21,6 +21,11 @@ since scikit-learn, which defines NotFittedError, is slow to import.
 """
 
 
+from typing import TypeVar
+
+Fault = TypeVar("Fault", bound=BaseException)
+
+
 class StreamhashError(Exception):
     """The root of the tree: catch this to catch all that streamhash raises on purpose."""
 
@@ -127,3 +132,21 @@ def shown(value: object, longest: int = 100) -> str:
     except (ValueError, RecursionError):  # Python does not write out numbers of 4,300 digits
         return f"{type(value).__name__} of too many digits or levels"
     return text if len(text) <= longest else f"{text[:longest]}…"
+
+
+def copies(error: Fault, n: int) -> list[Fault]:
+    """Return an error for each of ``n`` callers to raise: one that is shared grows with each.
+
+    Those of streamhash are of the same type, text and attributes, with the error as their cause. Of
+    others nobody knows what they hold, so they are shared.
+    """
+    if n == 1 or not isinstance(error, StreamhashError):
+        return [error] * n
+    return [_copy(error) for _ in range(n)]
+
+
+def _copy(error: Fault) -> Fault:
+    twin = type(error).__new__(type(error))  # its __init__ may want other arguments
+    twin.args, twin.__cause__ = error.args, error
+    vars(twin).update(vars(error))
+    return twin

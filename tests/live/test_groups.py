@@ -126,6 +126,8 @@ def test_a_disk_that_fails_is_an_error_of_all_and_nothing_is_stored(tmp_path, mo
         broken.setattr(Log, "append", fail)
         done = items.add_each([single(50, X, y), single(3, X, y), single(51, X, y)])
     assert [type(each) for each in done] == [FileError, ConflictError, FileError]
+    assert done[0] is not done[2]  # each can be raised in a thread of its own
+    assert str(done[0]) == str(done[2]) == "items: cannot be written; make room."
     assert (items.ids, learned(items)) == (before, known)
     assert items.add_each([single(50, X, y), single(51, X, y)]) == [1, 1]
 

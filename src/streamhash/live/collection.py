@@ -27,6 +27,7 @@ from streamhash.errors import (
     InputError,
     NotFoundError,
     UnreachableError,
+    copies,
     shown,
 )
 from streamhash.estimators import clone
@@ -532,7 +533,9 @@ class Collection:
         except Exception as error:  # noqa: BLE001  whatever it is, it is of these calls
             if isinstance(error, InputError) and group is not None and len(group.parts) > 1:
                 return self._add_group(additions[:1])  # which of them it is, each alone tells
-            return [each if isinstance(each, Exception) else error for each in done or [error]]
+            done = done or [0]
+            own = copies(error, len(done))
+            return [each if isinstance(each, Exception) else own[i] for i, each in enumerate(done)]
         return done
 
     def _new_group(self) -> _Group:

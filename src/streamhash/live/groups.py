@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from itertools import islice
 from typing import Generic, TypeVar
 
+from streamhash.errors import copies
 from streamhash.live.locks import uninterrupted
 
 Request = TypeVar("Request")
@@ -82,7 +83,7 @@ class Groups(Generic[Request, Result]):
                 answers = self._do([call.request for call in group])
                 self._tell(group, answers)
         except Exception as error:
-            self._tell(group, [error] * len(group))
+            self._tell(group, copies(error, len(group)))
             raise
         return not all(isinstance(answer, Exception) for answer in answers)
 

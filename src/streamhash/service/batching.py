@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from starlette.exceptions import HTTPException
 
+from streamhash.errors import copies
 from streamhash.live import Addition, Answer, Collection
 from streamhash.live.search import PLAIN, SearchOptions
 from streamhash.service.answers import AT_ONCE, each_text, write_short
@@ -361,6 +362,6 @@ def _answer(batch: list[_Search], found: list[Found]) -> None:
 
 
 def _fail(batch: list[_Search], error: BaseException) -> None:
-    for each in batch:
+    for each, own in zip(batch, copies(error, len(batch)), strict=True):
         if not each.found.done():
-            each.found.set_exception(error)
+            each.found.set_exception(own)
