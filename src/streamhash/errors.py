@@ -20,7 +20,6 @@ command line prints it as one line and exits with code 2. NotStartedError lives 
 since scikit-learn, which defines NotFittedError, is slow to import.
 """
 
-
 from typing import TypeVar
 
 Fault = TypeVar("Fault", bound=BaseException)

@@ -3,16 +3,19 @@
 import asyncio
 import json
 import threading
+from contextlib import suppress
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from starlette.exceptions import HTTPException
 
+from streamhash.errors import StreamhashError
+from streamhash.live import Addition
 from streamhash.live.search import PLAIN, SearchOptions
 from streamhash.service import batching
 from streamhash.service.answers import write_json
-from streamhash.service.batching import SearchBatcher
+from streamhash.service.batching import AddBatcher, SearchBatcher
 from streamhash.threads import using_threads
 
 X, _ = load_digits(return_X_y=True)
@@ -309,3 +312,70 @@ def test_the_only_request_is_answered_in_the_turn_in_which_it_came(library, monk
     assert here == [False, True, True, True, False]
     assert np.array_equal(second.answer.keys[:1], first.answer.keys)
     assert second.text().startswith(first.text()[:50].partition(b'"codes"')[0])
+
+
+class Storing:
+    """A collection that counts what is added; the first time, something else comes of it."""
+
+    def __init__(self, first):
+        self.first = [first]
+
+    def add_each(self, additions):
+        if self.first:
+            return self.first.pop()(additions)
+        return [len(each.X) for each in additions]
+
+
+class Ended(BaseException):
+    """What is no Exception, as the end of a process."""
+
+
+def ended(_):
+    raise Ended
+
+
+@pytest.mark.parametrize(
+    ("first", "kind"),
+    [(ended, StreamhashError), (lambda additions: [1] * (len(additions) - 1), ValueError)],
+    ids=["what is no Exception", "too few answers"],
+)
+def test_adds_that_end_badly_are_told_so_and_the_next_are_stored(first, kind):
+    async def add_some():
+        batcher = AddBatcher(Storing(first), 100)
+
+        def add():
+            return batcher.add(Addition(None, [[1.0]]), asyncio.to_thread)
+
+        told = await asyncio.wait_for(
+            asyncio.gather(*(add() for _ in range(3)), return_exceptions=True), 10
+        )
+        with suppress(Ended):
+            await asyncio.wait_for(batcher._task, 10)
+        assert not batcher.is_busy
+        return told, await asyncio.wait_for(add(), 10)
+
+    told, after = asyncio.run(add_some())
+    assert isinstance(told[-1], kind)
+    assert after == 1
+
+
+def test_adds_whose_task_is_cancelled_are_told_so():
+    go_on = threading.Event()
+
+    async def add_some():
+        batcher = AddBatcher(Storing(lambda additions: go_on.wait() and [1] * len(additions)), 100)
+
+        def add():
+            return batcher.add(Addition(None, [[1.0]]), asyncio.to_thread)
+
+        tasks = await started(add())
+        await asyncio.sleep(0.05)  # the first is being stored, and another waits
+        tasks += await started(add())
+        batcher._task.cancel()
+        go_on.set()
+        told = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 10)
+        return told, await asyncio.wait_for(add(), 10)
+
+    told, after = asyncio.run(add_some())
+    assert [type(each) for each in told] == [StreamhashError] * 2
+    assert after == 1

@@ -11,7 +11,7 @@ Items are added as if one request came after the other, and each is answered whe
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from itertools import islice
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from starlette.exceptions import HTTPException
 
-from streamhash.errors import copies
+from streamhash.errors import StreamhashError, copies
 from streamhash.live import Addition, Answer, Collection
 from streamhash.live.search import PLAIN, SearchOptions
 from streamhash.service.answers import AT_ONCE, each_text, write_short
@@ -34,6 +34,8 @@ BATCH_ADDS = 256  # requests of a batch
 WRITTEN_AT_ONCE = 4_096  # neighbours of a batch, at most, that are written as JSON together
 SHORT_TEXT, TEXTS_KEPT = 1_024, 16_384  # bytes of metadata, and how many, that stay written
 FEW_ROWS = 16  # of a request: eight times as many of such may wait
+
+ENDED = "the service came to an end while items were added; look whether they are there."
 
 Run = Callable[..., Awaitable[Any]]  # calls in a thread
 
@@ -298,12 +300,17 @@ class SearchBatcher:
         self._pool.shutdown()
 
 
+class _Add(NamedTuple):
+    addition: Addition
+    stored: "asyncio.Future[int]"
+
+
 class AddBatcher:
     """Adds items to a collection for the requests of one event loop, one batch at a time."""
 
     def __init__(self, collection: Collection, max_waiting: int) -> None:
         self._collection, self._max_waiting = collection, max_waiting
-        self._waiting: deque[tuple[Addition, asyncio.Future[int]]] = deque()
+        self._waiting: deque[_Add] = deque()
         self._is_running = False
         self.n_batches = self.n_requests = self.n_items = 0
 
@@ -318,23 +325,28 @@ class AddBatcher:
         if len(self._waiting) >= (self._max_waiting if few else self._max_waiting // 8):
             raise HTTPException(503, "too many write requests at a time; try again.")
         stored: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._waiting.append((addition, stored))
+        self._waiting.append(_Add(addition, stored))
         if not self._is_running:
             self._is_running = True
             self._task = asyncio.create_task(self._store_all(run))  # kept, lest it be collected
         return await stored
 
     async def _store_all(self, run: Run) -> None:
-        """Store what waits, batch by batch, until nothing does."""
-        while self._waiting:
-            n = min(len(self._waiting), BATCH_ADDS)
-            batch = [self._waiting.popleft() for _ in range(n)]
-            self.n_batches, self.n_requests = self.n_batches + 1, self.n_requests + n
-            done: list[int | Exception]
-            try:
-                done = await run(self._collection.add_each, [addition for addition, _ in batch])
-            except Exception as error:  # noqa: BLE001  raised by each request
-                done = [error] * n
+        """Store what waits, batch by batch, until nothing does; if it is ended, nobody waits on."""
+        try:
+            while self._waiting:
+                n = min(len(self._waiting), BATCH_ADDS)
+                await self._store([self._waiting.popleft() for _ in range(n)], run)
+        finally:
+            self._is_running = False
+            self._fail(self._waiting, StreamhashError(ENDED))
+            self._waiting.clear()
+
+    async def _store(self, batch: list[_Add], run: Run) -> None:
+        """Store a batch, and tell each request what came of it."""
+        self.n_batches, self.n_requests = self.n_batches + 1, self.n_requests + len(batch)
+        try:
+            done = await run(self._collection.add_each, [addition for addition, _ in batch])
             self.n_items += sum(each for each in done if isinstance(each, int))
             for (_, stored), answer in zip(batch, done, strict=True):
                 if stored.done():  # given up meanwhile
@@ -343,7 +355,16 @@ class AddBatcher:
                     stored.set_exception(answer)
                 else:
                     stored.set_result(answer)
-        self._is_running = False
+        except Exception as error:  # noqa: BLE001  raised by each request
+            self._fail(batch, error)
+        except BaseException:
+            self._fail(batch, StreamhashError(ENDED))
+            raise
+
+    def _fail(self, batch: Sequence[_Add], error: Exception) -> None:
+        for (_, stored), own in zip(batch, copies(error, len(batch)), strict=True):
+            if not stored.done():
+                stored.set_exception(own)
 
 
 def _wanted(batch: list[_Search], whole: Answer) -> NDArray[np.int64]:
