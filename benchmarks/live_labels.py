@@ -20,7 +20,7 @@ from streamhash.hashers import METHODS
 from streamhash.lab.datasets import load_data
 from streamhash.labels import label_lists
 from streamhash.live import Collection
-from streamhash.metrics import mean_average_precision
+from streamhash.metrics import Retrieval, mean_over_classes
 
 STREAM, PIECE = 9_000, 200
 
@@ -31,9 +31,10 @@ def measure(method: str, n_bits: int, seed: int) -> dict[str, Any]:
     X, Y = data.X[:STREAM], data.y[:STREAM]
     asked, topics = data.X[STREAM:], data.y[STREAM:]
 
-    def quality(model: Any) -> float:
-        codes = model.transform(asked), model.transform(X)
-        return float(mean_average_precision(codes[0], topics, codes[1], Y))
+    def quality(model: Any) -> tuple[float, float]:
+        found = Retrieval(model.transform(asked), topics, model.transform(X), Y)
+        precision = found.average_precision()
+        return float(np.nanmean(precision)), mean_over_classes(precision, topics)
 
     hasher = METHODS[method](n_bits, random_state=seed)
     start = time.process_time()
@@ -49,9 +50,12 @@ def measure(method: str, n_bits: int, seed: int) -> dict[str, Any]:
         added = time.process_time()
         news.refresh()
         curve = news.history().series
+        of_alone, of_collection = quality(alone), quality(news.model())
         return {
-            "alone": quality(alone),
-            "collection": quality(news.model()),
+            "alone": of_alone[0],
+            "alone by class": of_alone[1],
+            "collection": of_collection[0],
+            "collection by class": of_collection[1],
             "precision": news.status()["quality"]["precision"],
             "refreshes": len(news.history().refreshes),
             "seconds alone": learned - start,
@@ -75,7 +79,8 @@ def main() -> None:
     for seed in range(options.seeds):
         found.append(measure(options.method, options.bits, seed))
         print(f"seed {seed}: {found[-1]}", flush=True)
-    for name in ("alone", "collection", "precision"):
+    means = [f"{each}{which}" for each in ("alone", "collection") for which in ("", " by class")]
+    for name in (*means, "precision"):
         values = [each[name] for each in found]
         print(f"{name}: {np.mean(values):.4f} ± {np.std(values):.4f}")
 

@@ -9,6 +9,8 @@ from streamhash.lab.comparison import brief
 FILE = Path(__file__).parents[1] / "results" / "answers" / "quality.jsonl"
 SETS = ("mnist", "cifar10-features", "miniplaces-features", "reuters")
 COLUMNS = {"map": "mAP", "right": "right of 10", "recall": "recall@10", "ms": "ms"}
+BY_CLASS = "map_by_class"  # a column more of sets whose classes do not ask equally often
+UNEQUAL = ("reuters",)
 BITS = (32, 64, 128)
 UNLEARNED = 0  # the bits of rows that the features alone make
 
@@ -24,17 +26,20 @@ def quality_table() -> str:
         ways = {way: by_bits for (name, way), by_bits in found.items() if name == data}
         if {*BITS, UNLEARNED} - {bits for by_bits in ways.values() for bits in by_bits}:
             continue  # not yet whole
+        columns = dict(COLUMNS)
+        if data in UNEQUAL:
+            columns = {"map": "mAP", BY_CLASS: "mAP by class", **COLUMNS}
         facts = next(iter(next(iter(ways.values())).values()))
         title = f"{data}, {facts['items']:,} items, {facts['features']} features"
         lines += [
             "",
-            "| " + " | ".join([title, *COLUMNS.values()]) + " |",
-            "|---|---:|---:|---:|---:|",
+            "| " + " | ".join([title, *columns.values()]) + " |",
+            "|---" + "|---:" * len(columns) + "|",
         ]
         for way, by_bits in sorted(ways.items(), key=lambda each: UNLEARNED in each[1]):
             cells = [
                 " / ".join(_number(name, by_bits[bits][name]) for bits in sorted(by_bits))
-                for name in COLUMNS
+                for name in columns
             ]
             lines.append("| " + " | ".join([way, *cells]) + " |")
     return "\n".join(lines[1:])
