@@ -85,6 +85,19 @@ def ask_app():
         yield asking
 
 
+@pytest.fixture
+def ask_together():
+    """Ask an ASGI application for many things at once: method, path, headers, content each."""
+
+    def ask(app, requests):
+        async def ask_all():
+            return await asyncio.gather(*(_ask(app, *each) for each in requests))
+
+        return asyncio.run(ask_all())
+
+    return ask
+
+
 async def _ask(app, method, path, headers, content):
     path, _, query = path.partition("?")
     scope = {

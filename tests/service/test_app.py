@@ -5,6 +5,7 @@ import io
 import json
 import re
 import threading
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from streamhash import HCOH, SDOH, FileError, InUseError, UnreachableError
 from streamhash.live import Collection
 from streamhash.service import Tokens, create_app
 from streamhash.service.frames import TYPE, pack_frame, read_array, unpack_frame
-from streamhash.service.workers import Workers
+from streamhash.service.workers import Places, Workers
 
 X, Y = load_digits(return_X_y=True)
 QUERIES = X[600:620]
@@ -389,6 +390,56 @@ def test_work_beyond_what_may_wait_is_refused_and_then_it_goes_on():
         return [*await asyncio.gather(*tasks[:2]), await threads.run(go_on.wait)]
 
     assert asyncio.run(work()) == [True] * 3
+
+
+def test_many_with_few_items_leave_room_for_one_with_many():
+    places = Places("write", 16)
+    with ExitStack() as held:
+        for n_items in (16,) * 16 + (17, 10_000):
+            held.enter_context(places.one(n_items))
+        for n_items in (1, 17):
+            with pytest.raises(HTTPException, match="503"), places.one(n_items):
+                pass
+    assert not places.are_taken
+
+
+def test_many_small_writes_at_once_are_all_done(make_digits, ask_together, monkeypatch):
+    """Each id is put twice, and one of the two makes it; adds are not refused for other writes."""
+    json_head = {**HOST, "Content-Type": "application/json"}
+
+    def body(**fields):
+        return json.dumps(fields).encode()
+
+    items = [(f"/api/items/{i}", body(vector=X[i].tolist(), label=1)) for i in range(300, 340)]
+    requests = [
+        *(("PUT", path, json_head, content) for path, content in items * 2),
+        *(("DELETE", f"/api/items/{i}", HOST, b"") for i in range(40)),
+        *(("POST", "/api/labels", json_head, body(ids=[i], labels=[3])) for i in range(100, 140)),
+        *(
+            ("POST", "/api/items", json_head, body(ids=[i], vectors=X[i : i + 1].tolist()))
+            for i in range(400, 440)
+        ),
+    ]
+    with Collection.open(make_digits(250)) as collection:
+        add_each, batches = collection.add_each, []
+
+        def counted(additions):
+            batches.append(len(additions))
+            return add_each(additions)
+
+        monkeypatch.setattr(collection, "add_each", counted)
+        app = create_app(collection)
+        answers = [(status, json.loads(text)) for status, _, text in ask_together(app, requests)]
+        assert (
+            sorted(answers[:80], key=str)
+            == [(200, {"created": False})] * 40 + [(201, {"created": True})] * 40
+        )
+        assert answers[80:120] == [(200, {"deleted": 1})] * 40
+        assert answers[120:160] == [(200, {"labelled": 1})] * 40
+        assert answers[160:] == [(200, {"added": 1})] * 40
+        assert len(collection) == 250 + 40 - 40 + 40
+        assert sum(batches) == 120
+        assert len(batches) < 10
 
 
 @pytest.mark.parametrize(

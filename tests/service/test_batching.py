@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from starlette.exceptions import HTTPException
 
 from streamhash.errors import StreamhashError
-from streamhash.live import Addition
+from streamhash.live import Added, Addition
 from streamhash.live.search import PLAIN, SearchOptions
 from streamhash.service import batching
 from streamhash.service.answers import write_json
@@ -323,7 +323,7 @@ class Storing:
     def add_each(self, additions):
         if self.first:
             return self.first.pop()(additions)
-        return [len(each.X) for each in additions]
+        return [Added(1, 1)] * len(additions)
 
 
 class Ended(BaseException):
@@ -336,7 +336,10 @@ def ended(_):
 
 @pytest.mark.parametrize(
     ("first", "kind"),
-    [(ended, StreamhashError), (lambda additions: [1] * (len(additions) - 1), ValueError)],
+    [
+        (ended, StreamhashError),
+        (lambda additions: [Added(1, 1)] * (len(additions) - 1), ValueError),
+    ],
     ids=["what is no Exception", "too few answers"],
 )
 def test_adds_that_end_badly_are_told_so_and_the_next_are_stored(first, kind):
@@ -344,7 +347,7 @@ def test_adds_that_end_badly_are_told_so_and_the_next_are_stored(first, kind):
         batcher = AddBatcher(Storing(first), 100)
 
         def add():
-            return batcher.add(Addition(None, [[1.0]]), asyncio.to_thread)
+            return batcher.add(1, lambda: Addition(None, [[1.0]]))
 
         told = await asyncio.wait_for(
             asyncio.gather(*(add() for _ in range(3)), return_exceptions=True), 10
@@ -356,17 +359,19 @@ def test_adds_that_end_badly_are_told_so_and_the_next_are_stored(first, kind):
 
     told, after = asyncio.run(add_some())
     assert isinstance(told[-1], kind)
-    assert after == 1
+    assert after == (1, 1)
 
 
 def test_adds_whose_task_is_cancelled_are_told_so():
     go_on = threading.Event()
 
     async def add_some():
-        batcher = AddBatcher(Storing(lambda additions: go_on.wait() and [1] * len(additions)), 100)
+        batcher = AddBatcher(
+            Storing(lambda additions: go_on.wait() and [Added(1, 1)] * len(additions)), 100
+        )
 
         def add():
-            return batcher.add(Addition(None, [[1.0]]), asyncio.to_thread)
+            return batcher.add(1, lambda: Addition(None, [[1.0]]))
 
         tasks = await started(add())
         await asyncio.sleep(0.05)  # the first is being stored, and another waits
@@ -378,4 +383,16 @@ def test_adds_whose_task_is_cancelled_are_told_so():
 
     told, after = asyncio.run(add_some())
     assert [type(each) for each in told] == [StreamhashError] * 2
-    assert after == 1
+    assert after == (1, 1)
+
+
+def test_nothing_is_added_while_somebody_reads_and_changes_items():
+    async def add_one():
+        batcher = AddBatcher(Storing(lambda additions: [Added(1, 1)] * len(additions)), 100)
+        with batcher.held_up:
+            (task,) = await started(batcher.add(1, lambda: Addition(None, [[1.0]])))
+            await asyncio.sleep(0.1)
+            assert not task.done()
+        return await asyncio.wait_for(task, 10)
+
+    assert asyncio.run(add_one()) == (1, 1)

@@ -10,6 +10,7 @@ from .backup import (
     restore as restore,
 )
 from .collection import (
+    Added as Added,
     Addition as Addition,
     Collection as Collection,
     History as History,

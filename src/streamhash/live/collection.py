@@ -92,8 +92,15 @@ class Addition(NamedTuple):
     ids: Any
     X: Any
     y: Any = None
-    metadata: Sequence[Any] | None = None
+    metadata: Any = None
     existing: str = "refuse"
+
+
+class Added(NamedTuple):
+    """What came of a call of ``add``."""
+
+    stored: int  # items
+    created: int  # of them, in the place of no other
 
 
 class _Checked(NamedTuple):
@@ -219,7 +226,7 @@ class Collection:
         self._view = View(journal, backend_options, mapped)
         self._learner = Learner.__new__(Learner)  # it becomes what is stored
         self._refresher = Refresher(journal, self._view, self._learner, background=background)
-        self._adding: Groups[Addition, int] = Groups(self._add_each, self._look_after)
+        self._adding: Groups[Addition, Added] = Groups(self._add_each, self._look_after)
         self._metadata_journal: Journal | None = None  # what is found is read by
         self._metadata: dict[int, Any] = {}
         self._reading_metadata = threading.Lock()
@@ -493,27 +500,27 @@ class Collection:
             call can be repeated when its answer was lost), put the new ones in their place, or
             change what is given and leave labels and metadata that are not, as ``update`` does.
         """
-        return self._adding.run(Addition(ids, X, y, metadata, existing))
+        return self._adding.run(Addition(ids, X, y, metadata, existing)).stored
 
-    def add_each(self, additions: Sequence[Addition]) -> list[int | Exception]:
+    def add_each(self, additions: Sequence[Addition]) -> list[Added | Exception]:
         """Add for several callers, as if one after the other, in as few commits as can be.
 
-        Returns for each how many items were stored, or the error that ``add`` would have raised;
-        that of one is nothing to the others.
+        Returns for each how many items were stored, and how many of them are new, or the error that
+        ``add`` would have raised; that of one is nothing to the others.
         """
         done = self._add_each(additions)
         self._look_after()
         return done
 
-    def _add_each(self, additions: Sequence[Addition]) -> list[int | Exception]:
-        done: list[int | Exception] = []
+    def _add_each(self, additions: Sequence[Addition]) -> list[Added | Exception]:
+        done: list[Added | Exception] = []
         while len(done) < len(additions):
             done += self._add_group(additions[len(done) :])
         return done
 
-    def _add_group(self, additions: Sequence[Addition]) -> list[int | Exception]:
+    def _add_group(self, additions: Sequence[Addition]) -> list[Added | Exception]:
         """Store the first of some calls, as many as can be stored together."""
-        done: list[int | Exception] = []
+        done: list[Added | Exception] = []
         group = None
         try:
             with self._journal.changing("add", may_log=True):
@@ -527,13 +534,13 @@ class Collection:
                     if not self._is_taken(new, group):
                         break
                     group.add(new)
-                    done.append(len(new.ids))
+                    done.append(Added(len(new.ids), len(new.ids) - len(new.replaced)))
                 if group.keys:
                     self._store(group.items())
         except Exception as error:  # noqa: BLE001  whatever it is, it is of these calls
             if isinstance(error, InputError) and group is not None and len(group.parts) > 1:
                 return self._add_group(additions[:1])  # which of them it is, each alone tells
-            done = done or [0]
+            done = done or [Added(0, 0)]
             own = copies(error, len(done))
             return [each if isinstance(each, Exception) else own[i] for i, each in enumerate(done)]
         return done

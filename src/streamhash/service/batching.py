@@ -9,9 +9,10 @@ Items are added as if one request came after the other, and each is answered whe
 """
 
 import asyncio
+import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from itertools import islice
@@ -22,9 +23,10 @@ from numpy.typing import NDArray
 from starlette.exceptions import HTTPException
 
 from streamhash.errors import StreamhashError, copies
-from streamhash.live import Addition, Answer, Collection
+from streamhash.live import Added, Addition, Answer, Collection
 from streamhash.live.search import PLAIN, SearchOptions
 from streamhash.service.answers import AT_ONCE, each_text, write_short
+from streamhash.service.workers import Places, Workers
 from streamhash.threads import get_threads
 
 BATCH_QUERIES = 256  # of a batch, unless one request has more
@@ -33,11 +35,8 @@ MOMENT = 0.002  # seconds that a batch may hold up the event loop
 BATCH_ADDS = 256  # requests of a batch
 WRITTEN_AT_ONCE = 4_096  # neighbours of a batch, at most, that are written as JSON together
 SHORT_TEXT, TEXTS_KEPT = 1_024, 16_384  # bytes of metadata, and how many, that stay written
-FEW_ROWS = 16  # of a request: eight times as many of such may wait
 
 ENDED = "the service came to an end while items were added; look whether they are there."
-
-Run = Callable[..., Awaitable[Any]]  # calls in a thread
 
 
 class Found(NamedTuple):
@@ -301,15 +300,20 @@ class SearchBatcher:
 
 
 class _Add(NamedTuple):
-    addition: Addition
-    stored: "asyncio.Future[int]"
+    make: Callable[[], Addition]
+    stored: "asyncio.Future[Added]"
 
 
 class AddBatcher:
-    """Adds items to a collection for the requests of one event loop, one batch at a time."""
+    """Adds items to a collection for the requests of one event loop, one batch at a time.
+
+    ``held_up`` is for whoever reads items and then changes them: nothing is added meanwhile.
+    """
 
     def __init__(self, collection: Collection, max_waiting: int) -> None:
-        self._collection, self._max_waiting = collection, max_waiting
+        self._collection, self.held_up = collection, threading.Lock()
+        self._places = Places("write", max_waiting + BATCH_ADDS)
+        self._thread = Workers("add", 1, 0)  # its own, so that what was taken is not refused here
         self._waiting: deque[_Add] = deque()
         self._is_running = False
         self.n_batches = self.n_requests = self.n_items = 0
@@ -319,35 +323,33 @@ class AddBatcher:
         """Whether items are being stored, or wait for it."""
         return self._is_running
 
-    async def add(self, addition: Addition, run: Run) -> int:
-        """Add items in a thread that ``run`` gives; return how many were stored."""
-        few = len(addition.X) <= FEW_ROWS
-        if len(self._waiting) >= (self._max_waiting if few else self._max_waiting // 8):
-            raise HTTPException(503, "too many write requests at a time; try again.")
-        stored: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Add(addition, stored))
-        if not self._is_running:
-            self._is_running = True
-            self._task = asyncio.create_task(self._store_all(run))  # kept, lest it be collected
-        return await stored
+    async def add(self, n_items: int, make: Callable[[], Addition]) -> Added:
+        """Add so many items, which ``make`` makes in a thread; return how many were stored."""
+        with self._places.one(n_items):
+            stored: asyncio.Future[Added] = asyncio.get_running_loop().create_future()
+            self._waiting.append(_Add(make, stored))
+            if not self._is_running:
+                self._is_running = True
+                self._task = asyncio.create_task(self._store_all())  # kept, lest it be collected
+            return await stored
 
-    async def _store_all(self, run: Run) -> None:
+    async def _store_all(self) -> None:
         """Store what waits, batch by batch, until nothing does; if it is ended, nobody waits on."""
         try:
             while self._waiting:
                 n = min(len(self._waiting), BATCH_ADDS)
-                await self._store([self._waiting.popleft() for _ in range(n)], run)
+                await self._store([self._waiting.popleft() for _ in range(n)])
         finally:
             self._is_running = False
             self._fail(self._waiting, StreamhashError(ENDED))
             self._waiting.clear()
 
-    async def _store(self, batch: list[_Add], run: Run) -> None:
+    async def _store(self, batch: list[_Add]) -> None:
         """Store a batch, and tell each request what came of it."""
         self.n_batches, self.n_requests = self.n_batches + 1, self.n_requests + len(batch)
         try:
-            done = await run(self._collection.add_each, [addition for addition, _ in batch])
-            self.n_items += sum(each for each in done if isinstance(each, int))
+            done = await self._thread.run(self._add_each, batch)
+            self.n_items += sum(each.stored for each in done if isinstance(each, Added))
             for (_, stored), answer in zip(batch, done, strict=True):
                 if stored.done():  # given up meanwhile
                     continue
@@ -360,6 +362,10 @@ class AddBatcher:
         except BaseException:
             self._fail(batch, StreamhashError(ENDED))
             raise
+
+    def _add_each(self, batch: list[_Add]) -> list[Added | Exception]:
+        with self.held_up:
+            return self._collection.add_each([each.make() for each in batch])
 
     def _fail(self, batch: Sequence[_Add], error: Exception) -> None:
         for (_, stored), own in zip(batch, copies(error, len(batch)), strict=True):

@@ -1,6 +1,7 @@
 """The addresses of a collection's items: listed, shown, added, changed, judged and deleted."""
 
 import json
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Query
@@ -92,15 +93,11 @@ def add_items(app: FastAPI, prefix: str, limits: Limits) -> None:
     async def put_item(here: Here, id: ItemId, body: models.ItemBody) -> Response:
         """Store an item under this id, also in the place of another; learn from its label."""
 
-        def put() -> bool:
+        def item() -> Addition:
             name = here.id_of(id)
-            created = name not in here.collection
-            here.collection.add(
-                [name], [body.vector], [body.label], metadata=body.metadata, existing="replace"
-            )
-            return created
+            return Addition([name], [body.vector], [body.label], body.metadata, "replace")
 
-        created = await here.writes.run(put)
+        created = (await here.adds.add(1, item)).created == 1
         return Json({"created": created}, 201 if created else 200)
 
     @app.patch(
@@ -110,7 +107,12 @@ def add_items(app: FastAPI, prefix: str, limits: Limits) -> None:
     )
     async def change_item(here: Here, id: ItemId, body: models.ItemChanges) -> Response:
         """Change vector, label or fields of the metadata of an item; return all of it."""
-        return Json(await here.writes.run(lambda: here.write(_plain(change(here, id, body)), 1)))
+
+        def do() -> bytearray:
+            with here.adds.held_up:  # what it reads is there until it has written
+                return here.write(_plain(change(here, id, body)), 1)
+
+        return Json(await here.writes.run(do))
 
     @app.delete(
         f"{prefix}/items/{{id:path}}",
@@ -167,14 +169,17 @@ def add_items(app: FastAPI, prefix: str, limits: Limits) -> None:
     async def add(here: Here, body: models.AddBody) -> Response:
         """Add items, and learn from those that have labels."""
         check(len(body.vectors), what="vectors")
-        items = Addition(body.ids, body.vectors, body.labels, body.metadata, body.existing)
-        return Json({"added": await here.adds.add(items, here.writes.run)})
+
+        def items() -> Addition:
+            return Addition(body.ids, body.vectors, body.labels, body.metadata, body.existing)
+
+        return Json({"added": (await here.adds.add(len(body.vectors), items)).stored})
 
     @app.post(f"{prefix}/labels", response_model=models.Labelled, responses=errors(400, 403, 404))
     async def label(here: Here, body: models.LabelBody) -> Response:
         """Give items labels, and learn from them."""
         check(len(body.ids))
-        await here.writes.run(here.collection.label, body.ids, body.labels)
+        await here.writes.run_for(len(body.ids), here.collection.label, body.ids, body.labels)
         return Json({"labelled": len(body.ids)})
 
     @app.post(
@@ -183,7 +188,9 @@ def add_items(app: FastAPI, prefix: str, limits: Limits) -> None:
     async def set_metadata(here: Here, body: models.MetadataBody) -> Response:
         """Give items other metadata; nothing is learned."""
         check(len(body.ids))
-        await here.writes.run(here.collection.set_metadata, body.ids, body.metadata)
+        await here.writes.run_for(
+            len(body.ids), here.collection.set_metadata, body.ids, body.metadata
+        )
         return Json({"described": len(body.ids)})
 
     @app.post(f"{prefix}/feedback", response_model=models.Judged, responses=errors(400, 403, 404))
@@ -193,7 +200,8 @@ def add_items(app: FastAPI, prefix: str, limits: Limits) -> None:
             raise HTTPException(422, "pass either vectors or query_ids.")
         check(len(body.ids))
         asked = {"query": body.vectors, "query_id": body.query_ids}
-        n = await here.writes.run(here.collection.feedback, id=body.ids, good=body.good, **asked)
+        judge = partial(here.collection.feedback, id=body.ids, good=body.good, **asked)
+        n = await here.writes.run_for(len(body.ids), judge)
         here.outdate_report()
         return Json({"judged": n})
 
@@ -203,5 +211,5 @@ def add_items(app: FastAPI, prefix: str, limits: Limits) -> None:
     async def delete(here: Here, body: models.IdsBody) -> Response:
         """Delete items; what was learned from them is forgotten, if the method can."""
         check(len(body.ids))
-        await here.writes.run(here.collection.delete, body.ids)
+        await here.writes.run_for(len(body.ids), here.collection.delete, body.ids)
         return Json({"deleted": len(body.ids)})

@@ -32,7 +32,7 @@ class Served:
         self.name, self.collection, self.limits = name, collection, limits
         self.searches = SearchBatcher(collection, limits.searches)
         self.reads = Workers("read", 4, limits.searches)
-        self.writes = Workers("write", 1, limits.searches // 8)
+        self.writes = Workers("write", 1, limits.searches)
         self.adds = AddBatcher(collection, limits.searches)
         self.heavy = Workers("compare", 1, limits.searches // 64)
         # One: it is Python's work, and several threads of it hold up the loop by their turns.
