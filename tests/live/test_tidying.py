@@ -106,7 +106,7 @@ def test_others_change_what_they_like_while_labels_are_folded(tmp_path, monkeypa
         wanted |= {4: 2, 300: 1, 5: None}
         del wanted[3]
         assert {each: label for each, (_, label) in found.items()} == wanted
-        items.refresh()  # which reads all anew that is stored
+        items.refresh()
         assert (whole(items), whole(reader)) == (found, found)
     items.close()
     assert verify(tmp_path / "items").damages == []
@@ -139,6 +139,42 @@ def test_folded_labels_are_one_an_item_and_in_pieces(tmp_path, monkeypatch):
     items.close()
     with Collection.open(tmp_path / "items") as again:
         assert again.labels([7, 8, 9]) == [wanted[i] for i in (7, 8, 9)]
+
+
+def test_who_follows_need_not_read_all_labels_again_when_they_were_folded(tmp_path, monkeypatch):
+    items, read = made(tmp_path / "items"), []
+    before = Journal.read_labels
+
+    def counted(self, start=0):
+        for keys, labels in before(self, start):
+            read.append((self.read_only, len(keys)))
+            yield keys, labels
+
+    monkeypatch.setattr(Journal, "read_labels", counted)
+    monkeypatch.setattr(journal, "LABEL_ROWS", 1)
+    readers = [Collection.open(tmp_path / "items", read_only=True) for _ in range(2)]
+    n_read = []
+    for seed in range(60):
+        relabel(items, 1, seed)
+        items._journal.stop_rewriting()
+        read.clear()
+        assert whole(readers[0]) == whole(items)
+        n_read.append(sum(n for _, n in read))
+    assert items._journal.fold > 1
+    assert max(n_read) <= 3 * 7  # that were in the log
+    assert whole(readers[1]) == whole(items)  # it has missed several folds
+    read.clear()
+    items.add(range(300, 310), X[:10], Y[:10])
+    items.refresh()
+    assert read == []  # who has written all
+    assert whole(readers[0]) == whole(readers[1]) == whole(items)
+    for each in (*readers, items):
+        each.close()
+    with (
+        Collection.open(tmp_path / "items") as again,
+        Collection.open(tmp_path / "items", read_only=True) as reader,
+    ):
+        assert whole(again) == whole(reader)
 
 
 # What is written aside, step by step: the process may die before and after each of them.

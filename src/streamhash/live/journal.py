@@ -1051,6 +1051,22 @@ class Journal:
         """How often the labels were folded: written anew without those that no longer count."""
         return int((self.dataset("labels").schema.metadata or {}).get(b"fold", 0))
 
+    @property
+    def n_labels(self) -> int:
+        """How many labels are stored, all of one item counted."""
+        return int(self.dataset("labels").count_rows())
+
+    def labels_left(self, fold: int, seen: int) -> int:
+        """Return how many labels now say what the first ``seen`` said, after so many folds.
+
+        They are the first again; 0 where the fold since had more than these, or there were several.
+        """
+        if fold == self.fold:
+            return seen
+        folded = (self.dataset("labels").schema.metadata or {}).get(b"folded")  # not in version 0.1
+        found, left = map(int, folded.split()) if folded else (0, 0)
+        return left + seen - found if folded and fold + 1 == self.fold and seen >= found else 0
+
     def append_labels(self, keys: Keys, labels: Sequence[Any]) -> None:
         """Store labels of items that are there."""
         texts = [arrow.to_json(label) for label in labels]
@@ -1077,7 +1093,7 @@ class Journal:
         """Keep only the last label of each item that is there."""
         rewrite = Rewrite(self.store, "labels", FRAGMENT_ROWS)
         fold = partial(self._fold_rows, rewrite, self._live.live_keys)
-        if self.dataset("labels").count_rows() > REWRITTEN_AT_ONCE:
+        if self.n_labels > REWRITTEN_AT_ONCE:
             self._aside("labels", fold)
         else:
             fold()
@@ -1088,7 +1104,10 @@ class Journal:
             is_last = live.take_last(table["key"].to_numpy())
             rewrite.put(table.filter(import_pyarrow().array(is_last)))
         rewrite.flush()
-        self._commit_aside(lambda: self.store.replace(rewrite, fold=str(self.fold + 1)))
+        folded = f"{rewrite.n_read} {rewrite.n_written}"  # for readers that have read so far
+        self._commit_aside(
+            lambda: self.store.replace(rewrite, fold=str(self.fold + 1), folded=folded)
+        )
 
     # --------------------------------------------------------------------------------- feedback
 
@@ -1378,7 +1397,7 @@ class Journal:
     def _tidy_labels(self) -> None:
         if self._is_rewriting("labels"):
             return
-        if self.dataset("labels").count_rows() > LABEL_ROWS * len(self._live) + TIDY_AFTER:
+        if self.n_labels > LABEL_ROWS * len(self._live) + TIDY_AFTER:
             self._fold_labels()
         else:
             self.join_fragments("labels", aside=_always)

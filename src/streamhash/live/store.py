@@ -729,6 +729,7 @@ class Rewrite:
         self._dataset = store.dataset(name).checkout_version(store.version(name))
         self._fragments = self._dataset.get_fragments()
         self.before = [each.metadata.to_json() for each in self._fragments]
+        self.n_read = self.n_written = 0  # rows
         self.new: list[Any] = []  # fragments
         self.sums: dict[str, Sum] = {}  # of their files
 
@@ -737,6 +738,7 @@ class Rewrite:
         for fragment in reversed(self._fragments):
             with self._store.reading(self.name):
                 table = fragment.to_table()
+            self.n_read += len(table)
             yield table
 
     def put(self, table: "pa.Table") -> None:
@@ -753,6 +755,7 @@ class Rewrite:
             written = self._store.write_fragments(self.name, table, self._dataset, self._rows)
             self.sums |= self._store.keep(self.name, data_files(each.to_json() for each in written))
             self.new += written
+            self.n_written += len(table)
 
 
 # --------------------------------------------------------------------------------- files by name

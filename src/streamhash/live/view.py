@@ -349,7 +349,7 @@ class View:
         if number != before.number:
             model = journal.read_model(number).hasher()
             backend = self._backend(number, model.n_bits)
-        seen = labels_read[1] if fold == labels_read[0] else 0
+        seen = self._labels_known(before, labels_read)
         after = Moment.of(number, model, backend, before.directory)
         if journal.has_items and before.directory.last_key < 0:
             after, seen = self._filled(before, after, seen)
@@ -361,6 +361,12 @@ class View:
             release_unused()
             if self._mapped is not None:
                 self._mapped.let_go()
+
+    def _labels_known(self, before: Moment, labels_read: tuple[int, int]) -> int:
+        """How many of the labels that are stored now, the first of them, a moment has already."""
+        if not self._journal.read_only and before.directory.last_key >= 0:
+            return self._journal.n_labels  # all are of this process, which shows them as they come
+        return self._journal.labels_left(*labels_read)
 
     def _filled(self, before: Moment, after: Moment, seen: int) -> tuple[Moment, int]:
         """Return a moment of all that is stored, and the number of labels; nobody sees it yet."""
