@@ -4,7 +4,8 @@ Vectors of 128 dimensions, codes of 64 bits, all durable (``synchronous=FULL`` o
 here; Lance syncs nothing). Where the time of a single add goes; adds a second of 1, 8 and 64
 threads, and of 1, 8 and 64 clients of a service in another process, who are ``wrk``; batches of
 1,000; and adds, deletes and searches for long, by tenths, and then by turns with a collection of
-the size of the second tenth, so that what else the machine does strikes both alike.
+the size of the second tenth, so that what else the machine does strikes both alike. At last another
+thread searches all the while, and the log is folded, and all tidied up, far more often.
 
     python benchmarks/commits.py [--adds 100000] [--folder DISK] [--part threads]
 
@@ -33,6 +34,10 @@ from streamhash import SDOH, set_threads
 from streamhash.live import Collection, journal, learner, log, view
 
 D, BITS, BATCH = 128, 64, 1000
+SEARCHED = 5000  # adds beside searches, at least,
+FOLDED = 64  # of which so many are in the log when it is folded
+PAUSE = 0.001  # seconds from a search to the next
+IDLE = 0.0005  # seconds of a look for something to tidy up, when there is nothing
 RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((5000, D)).astype(np.float32)
 Y = RANDOM.integers(10, size=5000).tolist()
@@ -301,6 +306,7 @@ def lasting(folder: Path, n: int) -> None:
     journal.Journal.tidy = tidy  # type: ignore[method-assign]
     journal.Journal.fold_log = fold_log  # type: ignore[method-assign]
     by_turns(folder, items, n)
+    searched(items, max(SEARCHED, n // 10))
     items.close()
 
 
@@ -324,6 +330,63 @@ def by_turns(folder: Path, large: Collection, n: int) -> None:
         f"{ratios[0]:.2f}, p99 {ratios[1]:.2f}, processor {many.processor / few.processor:.2f}"
     )
     small.close()
+
+
+def searched(items: Collection, n: int) -> None:
+    """Adds and deletes, and a thread that searches: how long both take, beside tidying and else."""
+    spans: dict[str, list[tuple[float, float]]] = {"tidying": [], "adding": [], "searching": []}
+    names = ("tidy", "_fold_rows", "_join_all")  # the last two in threads of their own, if of many
+    before = {name: getattr(journal.Journal, name) for name in names}
+
+    def spent(kind: str, work: Callable[[], Any]) -> None:
+        start = time.perf_counter()
+        try:
+            work()
+        finally:
+            spans[kind].append((start, time.perf_counter()))
+
+    for name, call in before.items():
+        timed = lambda *arguments, c=call: spent("tidying", lambda: c(*arguments))  # noqa: E731
+        setattr(journal.Journal, name, timed)
+    ids, done = items.ids, threading.Event()
+    for turn in range(3):  # so that there is a fold of labels, too
+        items.label(ids, [(turn + i) % 10 for i in range(len(ids))])
+
+    def search() -> None:
+        for i in range(10**9):
+            if done.is_set():
+                return
+            spent("searching", lambda i=i: items.search(X[row(i)], 10))  # type: ignore[misc]
+            time.sleep(PAUSE)  # else the two threads wait for Python itself
+
+    changes, journal.LOG_CHANGES = journal.LOG_CHANGES, FOLDED
+    searching = threading.Thread(target=search)
+    searching.start()
+    first = max(ids) + 1
+    for i in range(first, first + n):
+        spent("adding", lambda i=i: items.add([i], X[row(i)], Y[row(i)]))  # type: ignore[misc]
+        if i % 10 == 9:
+            items.delete([i - 5])
+    done.set()
+    searching.join()
+    journal.LOG_CHANGES = changes
+    for name, call in before.items():
+        setattr(journal.Journal, name, call)
+    print(
+        f"\n{f'{n:,} adds, the log folded every {FOLDED}':<44}{'times':>8}{'p50, ms':>9}"
+        f"{'p99, ms':>9}{'most, ms':>10}"
+    )
+    tidied = [(start, end) for start, end in spans["tidying"] if end - start > IDLE]
+    for what, kind in (("search", "searching"), ("add", "adding")):
+        beside = [any(a < end and b > start for a, b in tidied) for start, end in spans[kind]]
+        for name, wanted in (("beside tidying up", True), ("else", False)):
+            found = [
+                end - start
+                for (start, end), each in zip(spans[kind], beside, strict=True)
+                if each == wanted
+            ]
+            p50, p99, most = 1e3 * np.quantile(found or [np.nan], [0.5, 0.99, 1])
+            print(f"{f'{what}, {name}':<44}{len(found):>8,}{p50:>9.2f}{p99:>9.2f}{most:>10.1f}")
 
 
 PARTS: dict[str, Callable[[Path, int], None]] = {
