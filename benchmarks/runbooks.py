@@ -12,10 +12,11 @@ system runs every runbook from the beginning, one thread each:
   deleted one stays in the graph and is left out by an IDSelector; a replaced one comes anew.
 
 Recall is against exact Euclidean neighbours among what is there. Rows are kept in results/runbooks,
-one a run, with every step; what is there is not made again.
+one a run, with every step; what is there is not made again. With --rows 69800 --clusters 32 MNIST
+comes whole, but for the queries, in as many clusters as the track has.
 
-    python benchmarks/runbooks.py [--data mnist,...] [--rows 10000] [--kinds deleting,...]
-        [--only SYSTEM,...]
+    python benchmarks/runbooks.py [--data mnist,...] [--rows 10000] [--clusters 6]
+        [--kinds deleting,...] [--only SYSTEM,...]
 """
 
 import argparse
@@ -158,7 +159,9 @@ def opened(system: str, d: int) -> Any:
     return plain(how["make"], d) if "make" in how else live(how["method"], how["bits"])
 
 
-def run(task: Task, judge: Judge, kind: str, system: str, data: str) -> dict[str, Any]:
+def run(
+    task: Task, judge: Judge, *, kind: str, system: str, data: str, clusters: int
+) -> dict[str, Any]:
     labelled = not system.startswith("ITQ")
     start = time.process_time()
     with opened(system, task.X.shape[1]) as searched:
@@ -174,7 +177,7 @@ def run(task: Task, judge: Judge, kind: str, system: str, data: str) -> dict[str
         "labelled": labelled and system.startswith("SDOH"),
         "rows": len(task.X),
         "features": task.X.shape[1],
-        "clusters": N_CLUSTERS,
+        "clusters": clusters,
         "queries": len(task.queries),
         "k": judge.k,
         "refresh": REFRESH,
@@ -203,6 +206,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=",".join(SETS))
     parser.add_argument("--rows", type=int, default=N_ITEMS)
+    parser.add_argument("--clusters", type=int, default=N_CLUSTERS)
     parser.add_argument("--kinds", default=",".join(RULES))
     parser.add_argument("--only", default=",".join(SYSTEMS))
     parser.add_argument("--out", type=Path, default=OUT)
@@ -217,14 +221,16 @@ def main() -> None:
         for kind in arguments.kinds.split(","):
             task = make_task(
                 kind, found.X, found.y, data=data, stream_labels=found.stream_labels,
-                n_items=arguments.rows, n_clusters=N_CLUSTERS, n_queries=N_QUERIES,
+                n_items=arguments.rows, n_clusters=arguments.clusters, n_queries=N_QUERIES,
                 random_state=SEED,
             )  # fmt: skip
             judge = Judge(task, K)
             for system in arguments.only.split(","):
-                if (kind, system, arguments.rows) in there:
+                if (kind, system, arguments.rows, arguments.clusters) in there:
                     continue
-                row = run(task, judge, kind, system, data)
+                row = run(
+                    task, judge, kind=kind, system=system, data=data, clusters=arguments.clusters
+                )
                 append_row(path, row)
                 show(row)
 
@@ -233,8 +239,8 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def identity(row: dict[str, Any]) -> tuple[str, str, int]:
-    return row["runbook"], row["system"], row["rows"]
+def identity(row: dict[str, Any]) -> tuple[str, str, int, int]:
+    return row["runbook"], row["system"], row["rows"], row["clusters"]
 
 
 def show(row: dict[str, Any]) -> None:

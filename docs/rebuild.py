@@ -64,6 +64,7 @@ from runbook_tables import (
     cost_table as runbook_cost,
     draw_ann_benchmarks,
     draw_runbooks,
+    full_table,
     labels_table,
     recall_table,
 )
@@ -348,6 +349,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "ann-benchmarks": ann_table,
     "runbook-recall": recall_table,
     "runbook-labels": labels_table,
+    "runbook-full": full_table,
     "runbook-cost": runbook_cost,
     "successor-defaults": defaults_table,
     "labelled": labelled_table,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).parents[1] / "results"
 SETS = {"mnist": "MNIST", "miniplaces-features": "MiniPlaces", "long-tail": "long tail"}
+ROWS = 10_000  # that come; the runs of all rows have a table of their own
 KINDS = ("clustered", "deleting", "replacing")
 SYSTEMS = ("faiss flat", "faiss HNSW", "SDOH 64", "ITQ 64", "ITQ 256")
 # Lines of the figure: system, way, colour, dashes.
@@ -31,14 +32,20 @@ Row = dict[str, Any]
 
 
 @cache
-def runs() -> dict[tuple[str, str, str], Row]:
-    """Every run by data set, runbook and system; of two, the last."""
-    rows = [
+def kept_rows() -> list[Row]:
+    """All rows of benchmarks/runbooks.py."""
+    return [
         json.loads(line)
         for data in SETS
         if (path := RESULTS / "runbooks" / f"{data}.jsonl").exists()
         for line in path.read_text(encoding="utf-8").splitlines()
     ]
+
+
+@cache
+def runs() -> dict[tuple[str, str, str], Row]:
+    """Every run with 10,000 rows by data set, runbook and system; of two, the last."""
+    rows = [row for row in kept_rows() if row["rows"] == ROWS]
     return {(row["data"], row["runbook"], row["system"]): row for row in rows}
 
 
@@ -70,7 +77,9 @@ def recall_table() -> str:
             cells = ["–" if row is None else brief(row["ways"][way]["recall"]) for row in found]
             body.append([label, *cells])
     head = [f"{SETS[data]}, {kind}" for data, kind in columns]
-    return markdown(["recall@10, mean of all searches", *head], body)
+    minutes = sum(row["cpu"] for row in runs().values()) / 60
+    table = markdown(["recall@10, mean of all searches", *head], body)
+    return f"{table}\n\n{len(runs())} runs, {minutes:.1f} minutes of processor time."
 
 
 def labels_table() -> str:
@@ -125,6 +134,38 @@ def cost_table() -> str:
             )
     head = ["deleting runbook", "inserts/s", "deletes/s", "ms a query", "bytes an item searched"]
     return markdown([*head, "on disk at the end"], body)
+
+
+def full_table() -> str:
+    """The deleting runbook with all rows of MNIST: recall, labels and cost."""
+    found = {row["system"]: row for row in kept_rows() if row["rows"] > ROWS}
+    body = []
+    for system in SYSTEMS:
+        if system not in found:
+            continue
+        row = found[system]
+        for way, each in row["ways"].items():
+            label = bits(system) if len(row["ways"]) == 1 else f"{bits(system)}: {way}"
+            quality = brief(row["map"]) if "map" in row else "–"
+            cells = [brief(each["recall"]), brief(each["last_recall"]), brief(each["precision"])]
+            speed = f"{row['insert']['a_second']:,.0f}"
+            body.append([label, *cells, quality, f"{each['ms']:.3f}", speed])
+    if not body:
+        return "No rows yet; [results/README.md](../results/README.md) has the command."
+    row = next(iter(found.values()))
+    n_searches = sum(step["operation"] == "search" for step in row["steps"])
+    head = ["recall@10", "at the end", "right of 10", "mAP by label", "ms a query", "inserts/s"]
+    table = markdown([f"MNIST, {row['rows']:,} rows, {row['clusters']} clusters", *head], body)
+    minutes = sum(row["cpu"] for row in found.values()) / 60
+    return (
+        f"{table}\n\nMeans of {n_searches} searches; at most {most_items(row):,} items at once; "
+        f"{minutes:.0f} minutes of processor time."
+    )
+
+
+def most_items(row: Row) -> int:
+    """The most items there were at once."""
+    return max(int(step["there"]) for step in row["steps"])
 
 
 def draw_runbooks() -> "Figure":

@@ -78,6 +78,8 @@ done
 
 # Other people's tests.
 python benchmarks/runbooks.py
+python benchmarks/runbooks.py --data mnist --kinds deleting --rows 69800 --clusters 32 \
+    --only "faiss flat,faiss HNSW,SDOH 64,ITQ 256"
 python benchmarks/ann_benchmarks.py
 
 python docs/rebuild.py
