@@ -1,6 +1,7 @@
 """The adapters for ann-benchmarks, called as its runner calls them."""
 
 import doctest
+import json
 import re
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -128,3 +129,70 @@ def test_our_script_follows_its_protocol(tmp_path, monkeypatch):
     assert all(row["recall"] == row["batch_recall"] for row in rows)
     assert [row["recall"] for row in rows[:3]] == [1.0] * 3
     assert rows[3]["recall"] > 0.8
+
+
+RUN = """
+import sys
+from pathlib import Path
+import h5py
+from ann_benchmarks.datasets import DATASETS
+arguments = dict(zip(sys.argv[2::2], sys.argv[3::2])) if sys.argv[1] == "--local" else {}
+name, algorithm = arguments["--dataset"], arguments["--algorithm"]
+assert name in DATASETS
+assert Path(arguments["--definitions"]).is_dir()
+batch = "--batch" in sys.argv
+path = Path("results", name, "10", algorithm + "-batch" * batch, "one.hdf5")
+if path.exists():
+    raise Exception("Nothing to run")
+path.parent.mkdir(parents=True)
+with h5py.File(path, "w") as file, h5py.File(f"data/{name}.hdf5") as data:
+    assert data.attrs["point_type"] == "bit"
+    file["times"] = [0.1] * len(data["test"])
+    runs = int(arguments["--runs"])
+    file.attrs.update(algo=algorithm, name=algorithm, batch_mode=batch, count=10, run_count=runs)
+    file.attrs.update(best_search_time=0.5, build_time=2.0, index_size=3.0)
+"""
+
+PLOT = """
+import sys
+from pathlib import Path
+import h5py
+for path in Path("results", sys.argv[2]).rglob("*.hdf5"):
+    with h5py.File(path, "r+") as file:
+        file.require_group("metrics/knn").attrs["mean"] = 0.75
+"""
+
+
+def test_our_script_calls_its_runner_until_nothing_is_left(tmp_path, monkeypatch):
+    pytest.importorskip("faiss", reason="faiss-cpu is not installed")
+    h5py = pytest.importorskip("h5py")
+    script = pytest.importorskip("ann_benchmarks_local")
+    checkout, made = tmp_path / "checkout", tmp_path / "made.hdf5"
+    package = checkout / "ann_benchmarks"
+    (package / "algorithms").mkdir(parents=True)
+    (package / "datasets.py").write_text("DATASETS = {}")
+    (checkout / "run.py").write_text(RUN)
+    (checkout / "plot.py").write_text(PLOT)
+    with h5py.File(made, "w") as file:
+        file.attrs["distance"] = "hamming"
+        for part in ("train", "test", "neighbors", "distances"):
+            file[part] = np.zeros((9, 8))
+    monkeypatch.setattr(script, "make_data", lambda _: made)
+    out = tmp_path / "rows.jsonl"
+    given = ["--queries", "4", "--runs", "7", "--batch-runs", "2", "--out", str(out)]
+    monkeypatch.setattr("sys.argv", ["script", str(checkout), "own-set", *given])
+    for _ in range(2):  # the second finds rows there and adds none
+        script.main()
+        rows = [json.loads(line) for line in out.read_text().splitlines()]
+        assert sorted((row["algorithm"], row["batch"]) for row in rows) == [
+            ("bruteforce", False),
+            *((name, batch) for name in ("faiss-ivf", *sorted(script.OURS)) for batch in (0, 1)),
+        ]
+    found = {(row["algorithm"] == "bruteforce", row["batch"]): row["runs"] for row in rows}
+    assert found == {(True, False): 1, (False, False): 7, (False, True): 2}
+    for row in rows:
+        assert (row["recall"], row["queries_per_second"], row["queries"]) == (0.75, 2.0, 4)
+        assert len(row["load"]) == 2
+    assert (package / "algorithms" / "streamhash" / "module.py").exists()
+    definitions = sorted(path.parent.name for path in checkout.glob("definitions/*/config.yml"))
+    assert definitions == ["bruteforce", "faiss-ivf", "streamhash"]
