@@ -16,11 +16,15 @@ export OPENBLAS_NUM_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 # What each claim of docs/performance.md and docs/scale.md stands on, in short forms; other scripts
-# in benchmarks/ are experiments of quality, of faults, and long runs. search keeps its rows; to keep
-# what another prints, run it by itself into results/benchmarks/NAME.txt.
+# in benchmarks/ are experiments of quality, of faults, and long runs. To keep what one prints, run
+# it by itself into results/benchmarks/NAME.txt (search: with --keep, which keeps its rows).
 BENCHMARKS := search "answers --quick" "approximate --quick" encoding \
-  "reencoding --items 784:200000 --rounds 1" "commits --adds 2000" "scale --memory 100000" \
-  "serve_empty --items 10000 --rounds 3" "serve_large --items 10000 --rounds 3" \
+  "reencoding --items 128:500000,784:200000,4096:30000 --rounds 1" \
+  "commits --adds 20000 --part single --part threads --part http --part batches" \
+  "commits --adds 20000 --part lasting" \
+  "scale --memory 1000000 --ids any,ascending,strings" "past_memory --mapped 2000000" \
+  "serve_empty --items 10000 --rounds 3" "serve_profile --clients 1 --clients 64 --seconds 2" \
+  "serve_large --items 10000 --rounds 3" \
   "filters --items 100000" "rescore --items 100000" \
   evaluation places sdoh_step one_by_one bit_updates pairwise mihash sketch
 

@@ -393,7 +393,7 @@ PARTS: dict[str, Callable[[Path, int], None]] = {
     "single": lambda folder, n: single(folder, max(100, n // 250)),
     "threads": lambda folder, n: together(folder, max(500, n // 25)),
     "http": lambda folder, n: served(folder, 3 if n < 50_000 else 6),
-    "batches": lambda folder, n: batches(folder, max(40, n // 500)),
+    "batches": lambda folder, n: batches(folder, max(200, n // 500)),
     "lasting": lasting,
 }
 

@@ -25,7 +25,7 @@ from types import FrameType
 import numpy as np
 
 from _machine import describe_machine
-from serve_empty import QUERIES, SCRIPT, Served, ask, post
+from serve_empty import QUERIES, SCRIPT, Served, ask, has_wrk, post
 from serve_load import K, create, rows
 
 LAYERS = {  # where code lies; what is in none, such as NumPy, belongs to its caller
@@ -154,6 +154,8 @@ def main() -> None:
     chosen = parser.parse_args()
     if chosen.serve:
         serve(*chosen.serve)
+        return
+    if not has_wrk():
         return
     print(describe_machine("fastapi", "starlette", "uvicorn", "pydantic"))
     kind = "SDOH(memory=0, features=None)" if chosen.linear else "SDOH()"

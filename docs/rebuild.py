@@ -20,6 +20,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from ann_tables import local_table
 from answer_tables import quality_table
 from calibration_tables import calibration_table, draw_calibration
 from fault_tables import cost_table, fault_table, kill_places, request_table
@@ -69,7 +70,12 @@ from runbook_tables import (
     recall_table,
 )
 from scale_charts import draw_memory, draw_past_memory, draw_reencoding
-from scale_tables import memory_table, past_memory_table, reencoding_table
+from scale_tables import (
+    memory_table,
+    past_memory_milvus_table,
+    past_memory_table,
+    reencoding_table,
+)
 from sentence_tables import sentence_table
 from streamhash.hashers import METHODS
 from streamhash.lab import (
@@ -327,6 +333,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "evaluation": evaluation_table,
     "memory": memory_table,
     "past-memory": past_memory_table,
+    "past-memory-milvus": past_memory_milvus_table,
     "reencoding": reencoding_table,
     "set-aside": set_aside,
     "live-drift": drift_table,
@@ -347,6 +354,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "wrong-labels": noise_table,
     "sentence-codes": sentence_table,
     "ann-benchmarks": ann_table,
+    "ann-benchmarks-local": local_table,
     "runbook-recall": recall_table,
     "runbook-labels": labels_table,
     "runbook-full": full_table,

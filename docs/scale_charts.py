@@ -41,8 +41,7 @@ def draw_memory() -> "Figure":
 
 def draw_past_memory() -> "Figure":
     """Draw the memory of a process, step by step, that has its columns in mapped files."""
-    cases = {case: taken for case, taken in steps().items() if "Milvus" not in case}
-    case, taken = max(cases.items(), key=lambda each: int(each[0].split()[0].replace(",", "")))
+    ((case, taken),) = steps("past_memory").items()
     figure = new_figure(8.4, 2.8)
     axes, places = figure.subplots(), range(len(taken))
     axes.bar(places, [one.own_peak for one in taken], width=0.6, color=BLUE, label="own, at most")

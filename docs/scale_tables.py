@@ -39,16 +39,19 @@ def opened() -> list[Opened]:
 
 def memory_table() -> str:
     """Memory, and seconds to open."""
-    head = ["items, ids", "open, s", "of CPU", "bytes an item", "own, MiB", "with files mapped"]
+    head = ["items, ids", "open, s", "own, MiB", "bytes an item", "with files mapped"]
+    head += ["own, changed", "own, refreshed", "most, with files"]
     head += ["peak of opening", "peak of a refresh"]
     body = [
         [
             f"{one.items:,}, {one.ids}",
             f"{one.seconds:.2f}",
-            f"{one.cpu_seconds:.2f}",
-            f"{one.item_bytes:.0f}",
             f"{one.own:.0f}",
+            f"{one.item_bytes:.0f}",
             f"{one.everything:.0f}",
+            f"{one.changed:.0f}",
+            f"{one.refreshed:.0f}",
+            f"{one.most:.0f}",
             f"{one.open_peak:.2f}×",
             f"{one.refresh_peak * one.refreshed / max(one.changed, one.refreshed):.2f}×",
         ]
@@ -106,11 +109,11 @@ class Step(NamedTuple):
     peak: float
 
 
-def steps() -> dict[str, list[Step]]:
-    """What ``past_memory.py`` printed, by what was run."""
+def steps(name: str) -> dict[str, list[Step]]:
+    """What ``past_memory.py`` printed into a file, by what was run."""
     found: dict[str, list[Step]] = {}
     case = ""
-    for line in printed("past_memory").splitlines():
+    for line in printed(name).splitlines():
         if " items of 64 bits" in line:
             case = line
         elif step := re.fullmatch(r"([a-z ]+?) +([\d.]+) +(\d+) +(\d+) +(\d+) +(\d+)", line):
@@ -120,9 +123,17 @@ def steps() -> dict[str, list[Step]]:
 
 def past_memory_table() -> str:
     """Own memory and all, after each step and at its peak."""
-    parts = []
-    for case, taken in steps().items():
-        head = [case, "s", "own, MiB", "peak", "with files mapped", "peak"]
-        body = [[one.name, f"{one.seconds:.1f}", *(f"{v:.0f}" for v in one[2:])] for one in taken]
-        parts.append(markdown(head, body))
-    return "\n\n".join(parts)
+    (taken,) = steps("past_memory").values()
+    return _steps_table(taken)
+
+
+def past_memory_milvus_table() -> str:
+    """The same with codes in Milvus, of the most items."""
+    *_, taken = steps("past_memory_milvus").values()
+    return _steps_table(taken)
+
+
+def _steps_table(taken: list[Step]) -> str:
+    head = ["", "s", "own, MiB", "peak", "with files mapped", "peak"]
+    body = [[one.name, f"{one.seconds:,.1f}", *(f"{v:.0f}" for v in one[2:])] for one in taken]
+    return markdown(head, body)
