@@ -32,8 +32,10 @@ def draw_memory() -> "Figure":
             color="white",
         )
     axes.axvline(0.75e9 / 2**20, color=INK, linewidth=1, linestyle=":", label="0.75 GB")
-    axes.set_yticks(range(len(shown)), [f"{one.ids} ids" for one in shown])
-    axes.set(xlabel=f"MiB, {most:,} items of 64 bits", ylim=(len(shown) - 0.5, -0.5), xlim=(0, 950))
+    axes.set_yticks(range(len(shown)), [f"ids: {one.ids}" for one in shown])
+    axes.set(
+        xlabel=f"MiB, {most:,} items of 64 bits", ylim=(len(shown) - 0.5, -0.5), xlim=(0, 1000)
+    )
     figure.legend(loc="outside upper left", ncols=4, frameon=False, labelcolor=INK)
     tidy(axes)
     return figure

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from performance_tables import markdown, printed
 
+MANY = 1_000_000  # items; fewer have little to do with what a process takes
 WAYS = ("one thread", "threads of the process", "two processes", "two workers of Dask")
 
 
@@ -25,6 +26,11 @@ class Opened(NamedTuple):
     refresh_peak: float
     most: float
 
+    @property
+    def refreshed_bytes(self) -> float:
+        """Bytes an item after changes and a refresh, as ``item_bytes`` counts them."""
+        return self.item_bytes + (self.refreshed - self.own) * 2**20 / self.items
+
 
 def opened() -> list[Opened]:
     """What ``scale.py --memory`` printed of this version."""
@@ -39,18 +45,18 @@ def opened() -> list[Opened]:
 
 def memory_table() -> str:
     """Memory, and seconds to open."""
-    head = ["items, ids", "open, s", "own, MiB", "bytes an item", "with files mapped"]
-    head += ["own, changed", "own, refreshed", "most, with files"]
+    head = ["items, ids", "open, s", "own, MiB", "with files mapped", "bytes an item"]
+    head += ["own, refreshed", "bytes an item", "most, with files"]
     head += ["peak of opening", "peak of a refresh"]
     body = [
         [
             f"{one.items:,}, {one.ids}",
             f"{one.seconds:.2f}",
             f"{one.own:.0f}",
-            f"{one.item_bytes:.0f}",
             f"{one.everything:.0f}",
-            f"{one.changed:.0f}",
+            f"{one.item_bytes:.0f}" if one.items >= MANY else "–",
             f"{one.refreshed:.0f}",
+            f"{one.refreshed_bytes:.0f}" if one.items >= MANY else "–",
             f"{one.most:.0f}",
             f"{one.open_peak:.2f}×",
             f"{one.refresh_peak * one.refreshed / max(one.changed, one.refreshed):.2f}×",
