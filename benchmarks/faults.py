@@ -109,16 +109,18 @@ class Twin:
             ids, labels = np.array(task["ids"]), task["labels"]
             rows, gone = vectors(ids, task["versions"]), keys[keys >= 0]
             keys = directory.last_key + 1 + np.arange(len(ids))
-            taught = learner.taught(moment, Lesson(keys, rows, labels), None, self.read, gone=gone)
+            lesson, n_items = Lesson(keys, rows, labels, keys < 0), len(directory) + len(ids)
+            taught = learner.taught(moment, lesson, None, self.read, gone=gone, n_items=n_items)
             taught = self.without_judged(gone, taught)
             self.rows.update(zip(keys.tolist(), rows, strict=True))
             directory.append(keys, ids, labels)
         elif task["do"] == "label":
             before = directory.listing.label_names_of(keys)
             others = [i for i, label in enumerate(task["labels"]) if label != before[i]]
-            lesson = Lesson(keys, self.read(keys), task["labels"], are_stored=True)
+            lesson, gone = Lesson(keys, self.read(keys), task["labels"], keys >= 0), keys[others]
             some = lesson.some(others) if learner.hasher.can_forget else lesson
-            taught = learner.taught(moment, some, None, self.read, gone=keys[others])
+            n_items = len(directory)
+            taught = learner.taught(moment, some, None, self.read, gone=gone, n_items=n_items)
             taught = self.without_judged(keys[others], taught)
             directory.set_labels(keys, task["labels"])
         elif task["do"] == "delete":

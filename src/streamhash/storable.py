@@ -1,4 +1,4 @@
-"""What may be stored beside vectors, so that all that is stored can be answered: one rule for all.
+"""What may be stored, so that all that is stored can be answered: one rule for all.
 
 Metadata are a dict an item, or None; a table of pandas, polars or Arrow is a dict a row. As JSON
 they are at most a megabyte and 100 levels deep, with whole numbers of 64 bits, finite numbers, and
@@ -11,11 +11,13 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.errors import InputError, shown
-from streamhash.frames import column_names, records
-from streamhash.labels import LARGEST, check_texts
+from streamhash.frames import column_names, records, with_vectors
+from streamhash.labels import LARGEST, as_numpy, check_texts
+from streamhash.sparse import check_sparse
 
 MOST_BYTES = 2**20  # of an item's metadata, as JSON
 DEEPEST = 100  # levels of metadata
@@ -24,6 +26,54 @@ LONG_NUMBER = re.compile(r"\d{19}")  # only such ones can be too large
 
 class MetadataTexts(list[str | None]):
     """The JSON of each item's metadata, which has been checked already."""
+
+
+def check_vectors(X: Any, width: int | None, kind: str, *, place: str) -> NDArray[Any]:
+    """Return vectors as rows of float16 or float32, finite and as wide as the collection's."""
+    if (
+        type(X) is np.ndarray
+        and (X.dtype, X.ndim) == (kind, 2)
+        and X.shape[1] == width
+        and X.flags.c_contiguous
+        and np.isfinite(X).all()
+    ):
+        return X  # as most are
+    if not isinstance(X, np.ndarray | list):
+        try:
+            X = with_vectors(as_numpy(X))
+        except ValueError as error:
+            raise InputError(f"{place}: {error}; pass the column or columns of vectors.") from error
+    if hasattr(X, "toarray"):
+        check_sparse(X, place=f"{place}: X")
+    try:
+        rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+        if rows.dtype.kind == "c":
+            raise TypeError("complex numbers")
+        if rows.dtype.kind not in "fiub":
+            rows = rows.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(
+            f"{place}: X is not an array of numbers ({error}); pass one row of numbers an item."
+        ) from error
+    if rows.ndim != 2 or rows.shape[1] == 0:
+        raise InputError(
+            f"{place}: X came with shape {rows.shape}; pass a 2-d array, one row an item "
+            "(X.reshape(1, -1) for a single one)."
+        )
+    if width is not None and rows.shape[1] != width:
+        raise InputError(
+            f"{place}: X has {rows.shape[1]} columns, the vectors of this collection have {width}; "
+            "pass vectors of the same features."
+        )
+    with np.errstate(over="ignore"):  # what the type cannot hold is refused as infinite
+        rows = rows.astype(kind, copy=False)
+    finite = np.isfinite(rows).all(axis=1)
+    if not finite.all():
+        raise InputError(
+            f"{place}: row {int(np.argmin(finite))} of X has values that are NaN, infinite or too "
+            f"large for {kind}; leave out or fill in such rows first."
+        )
+    return np.ascontiguousarray(rows)
 
 
 def check_metadata(metadata: Any, n: int, *, place: str) -> MetadataTexts:

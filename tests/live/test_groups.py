@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from streamhash import SDOH, ConflictError, FileError, InputError
-from streamhash.live import Added, Addition, Collection, collection, groups as groups_module
+from streamhash.live import Addition, Collection, Written, groups as groups_module, writes
 from streamhash.live.groups import Groups
 from streamhash.live.log import Log
 
@@ -47,7 +47,7 @@ def test_a_group_learns_what_single_calls_do(tmp_path):
     one, many = made(tmp_path / "one"), made(tmp_path / "many")
     for i in range(100, 200):
         one.add([i], X[i : i + 1], y[i : i + 1])
-    assert many.add_each([single(i, X, y) for i in range(100, 200)]) == [(1, 1)] * 100
+    assert many.write_each([single(i, X, y) for i in range(100, 200)]) == [(1, 1)] * 100
     assert learned(one) == learned(many)
     assert one.ids == many.ids
     assert (one._journal._tail.n_changes, many._journal._tail.n_changes < 20) == (100, True)
@@ -59,7 +59,7 @@ def test_a_group_learns_what_single_calls_do(tmp_path):
 def test_an_error_is_that_of_its_caller_alone(tmp_path):
     X, y = stream()
     items = made(tmp_path / "items")
-    done = items.add_each(
+    done = items.write_each(
         [
             single(50, X, y),
             single(3, X, y),  # there already
@@ -76,11 +76,11 @@ def test_an_error_is_that_of_its_caller_alone(tmp_path):
         ]
     )
     kinds = [type(each).__name__ for each in done]
-    stored = [each for each in done if isinstance(each, Added)]
+    stored = [each for each in done if isinstance(each, Written)]
     assert stored == [(1, 1), (0, 0), (2, 2), (1, 0), (1, 1)]
     assert kinds[1] == kinds[3] == "ConflictError"
     assert str(done[3]).startswith("Collection.add: id 50 is there already")
-    assert all(isinstance(each, InputError) for each in done if not isinstance(each, Added))
+    assert all(isinstance(each, InputError) for each in done if not isinstance(each, Written))
     assert items.ids[40:] == [51, 52, 50, 56]
     assert np.array_equal(items.get([50])[0].vector, X[50] + 1)
     items.close()
@@ -92,8 +92,8 @@ def test_rows_that_are_too_extreme_are_refused_alone(tmp_path):
     X, y = stream()
     items = made(tmp_path / "items")
     wild = Addition(range(300, 330), X[300:330] * 1e12, y[300:330])
-    done = items.add_each([single(50, X, y), wild, single(51, X, y)])
-    assert [type(each).__name__ for each in done] == ["Added", "ExtremeRowsError", "Added"]
+    done = items.write_each([single(50, X, y), wild, single(51, X, y)])
+    assert [type(each).__name__ for each in done] == ["Written", "ExtremeRowsError", "Written"]
     assert items.ids[40:] == [50, 51]
 
 
@@ -101,7 +101,7 @@ def test_the_first_items_and_labels_of_a_collection(tmp_path):
     X, _ = stream()
     hasher = SDOH(16, batch_size=10, n_features=32, memory=40, random_state=0)
     with Collection.create(tmp_path / "items", hasher) as items:
-        done = items.add_each(
+        done = items.write_each(
             [
                 Addition(["a"], X[:1]),
                 Addition([1], X[:1]),  # ids are strings now
@@ -111,7 +111,7 @@ def test_the_first_items_and_labels_of_a_collection(tmp_path):
             ]
         )
         kinds = [type(each).__name__ for each in done]
-        assert kinds == ["Added", "InputError", "Added", "Added", "InputError"]
+        assert kinds == ["Written", "InputError", "Written", "Written", "InputError"]
         assert items.labels(["a", "b", "c"]) == [None, ("x", "y"), ("x",)]
 
 
@@ -125,16 +125,16 @@ def test_a_disk_that_fails_is_an_error_of_all_and_nothing_is_stored(tmp_path, mo
 
     with monkeypatch.context() as broken:
         broken.setattr(Log, "append", fail)
-        done = items.add_each([single(50, X, y), single(3, X, y), single(51, X, y)])
+        done = items.write_each([single(50, X, y), single(3, X, y), single(51, X, y)])
     assert [type(each) for each in done] == [FileError, ConflictError, FileError]
     assert done[0] is not done[2]  # each can be raised in a thread of its own
     assert str(done[0]) == str(done[2]) == "items: cannot be written; make room."
     assert (items.ids, learned(items)) == (before, known)
-    assert items.add_each([single(50, X, y), single(51, X, y)]) == [(1, 1), (1, 1)]
+    assert items.write_each([single(50, X, y), single(51, X, y)]) == [(1, 1), (1, 1)]
 
 
 def test_an_unforeseen_fault_is_an_error_of_those_that_it_met(tmp_path, monkeypatch):
-    monkeypatch.setattr(collection, "GROUP_ROWS", 2)
+    monkeypatch.setattr(writes, "GROUP_ROWS", 2)
     X, y = stream()
     items, append, n_groups = made(tmp_path / "items"), Log.append, count()
 
@@ -144,8 +144,8 @@ def test_an_unforeseen_fault_is_an_error_of_those_that_it_met(tmp_path, monkeypa
         return append(log, change)
 
     monkeypatch.setattr(Log, "append", fail_once)
-    done = items.add_each([single(i, X, y) for i in range(50, 56)])
-    assert [type(each) for each in done] == [Added, Added, RuntimeError, RuntimeError, Added, Added]
+    done = items.write_each([single(i, X, y) for i in range(50, 56)])
+    assert [type(each) for each in done] == [Written] * 2 + [RuntimeError] * 2 + [Written] * 2
     items.close()
     with Collection.open(tmp_path / "items") as items:
         assert items.ids[40:] == [50, 51, 54, 55]
@@ -313,13 +313,13 @@ def test_ctrl_c_at_any_line_leaves_nobody_waiting(n_others):
 
 
 def test_large_calls_are_groups_of_their_own(tmp_path, monkeypatch):
-    monkeypatch.setattr(collection, "GROUP_ROWS", 10)
+    monkeypatch.setattr(writes, "GROUP_ROWS", 10)
     X, _ = stream()
     items = made(tmp_path / "items")
     sizes = [4, 4, 4, 30, 1]
     starts = np.cumsum([100, *sizes])
     parts = [range(*ends) for ends in pairwise(starts)]
-    assert items.add_each([Addition(part, X[: len(part)]) for part in parts]) == [
+    assert items.write_each([Addition(part, X[: len(part)]) for part in parts]) == [
         (n, n) for n in sizes
     ]
     assert items._journal._tail.n_changes == 4

@@ -303,6 +303,8 @@ def test_what_stays_learned(tmp_path, forget_deleted):
         c.add(range(60), X[:60], Y[:60])
         before = c._learner.hasher_.to_bytes()
         c.delete(range(10))
+        assert c._learner.n_leaving == (10 if forget_deleted else 0)
+        c.refresh()  # weighed by the sample of what is there
         assert len(c._learner.reservoir_.rows) == (50 if forget_deleted else 60)
         assert c._learner.hasher_.to_bytes() == before
     with Collection.open(path) as c:

@@ -22,7 +22,7 @@ from streamhash import (
 from streamhash.classes import ClassTable
 from streamhash.lab.datasets import load_data
 from streamhash.labels import check_item_labels, label_lists
-from streamhash.live import Collection, add_from, collection as collection_module, label_from
+from streamhash.live import Collection, add_from, label_from, validation
 from streamhash.live.learner import Learner
 from streamhash.refresh import information_gain
 
@@ -200,7 +200,7 @@ def test_labels_that_a_collection_cannot_take(path, tmp_path, monkeypatch):
     with pytest.raises(InputError, match="has learned before, from classes without names"):
         Collection.create(tmp_path / "new", learned, labels="several")
     assert not (tmp_path / "new").exists()
-    monkeypatch.setattr(collection_module, "MOST_CLASSES", 6)
+    monkeypatch.setattr(validation, "MOST_CLASSES", 6)
     with Collection.create(tmp_path / "few", hasher(), labels="several") as c:
         c.add(range(100), X[:100], Y[:100])
         with pytest.raises(InputError, match="with 'tea' the items have more than 6 different"):

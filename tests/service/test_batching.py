@@ -11,11 +11,11 @@ from sklearn.datasets import load_digits
 from starlette.exceptions import HTTPException
 
 from streamhash.errors import StreamhashError
-from streamhash.live import Added, Addition
+from streamhash.live import Addition, Written
 from streamhash.live.search import PLAIN, SearchOptions
 from streamhash.service import batching
 from streamhash.service.answers import write_json
-from streamhash.service.batching import AddBatcher, SearchBatcher
+from streamhash.service.batching import SearchBatcher, WriteBatcher
 from streamhash.threads import using_threads
 
 X, _ = load_digits(return_X_y=True)
@@ -320,10 +320,10 @@ class Storing:
     def __init__(self, first):
         self.first = [first]
 
-    def add_each(self, additions):
+    def write_each(self, additions):
         if self.first:
             return self.first.pop()(additions)
-        return [Added(1, 1)] * len(additions)
+        return [Written(1, 1)] * len(additions)
 
 
 class Ended(BaseException):
@@ -338,16 +338,16 @@ def ended(_):
     ("first", "kind"),
     [
         (ended, StreamhashError),
-        (lambda additions: [Added(1, 1)] * (len(additions) - 1), ValueError),
+        (lambda additions: [Written(1, 1)] * (len(additions) - 1), ValueError),
     ],
     ids=["what is no Exception", "too few answers"],
 )
 def test_adds_that_end_badly_are_told_so_and_the_next_are_stored(first, kind):
     async def add_some():
-        batcher = AddBatcher(Storing(first), 100)
+        batcher = WriteBatcher(Storing(first), 100)
 
         def add():
-            return batcher.add(1, lambda: Addition(None, [[1.0]]))
+            return batcher.write(1, lambda: Addition(None, [[1.0]]))
 
         told = await asyncio.wait_for(
             asyncio.gather(*(add() for _ in range(3)), return_exceptions=True), 10
@@ -366,12 +366,12 @@ def test_adds_whose_task_is_cancelled_are_told_so():
     go_on = threading.Event()
 
     async def add_some():
-        batcher = AddBatcher(
-            Storing(lambda additions: go_on.wait() and [Added(1, 1)] * len(additions)), 100
+        batcher = WriteBatcher(
+            Storing(lambda additions: go_on.wait() and [Written(1, 1)] * len(additions)), 100
         )
 
         def add():
-            return batcher.add(1, lambda: Addition(None, [[1.0]]))
+            return batcher.write(1, lambda: Addition(None, [[1.0]]))
 
         tasks = await started(add())
         await asyncio.sleep(0.05)  # the first is being stored, and another waits
@@ -388,9 +388,9 @@ def test_adds_whose_task_is_cancelled_are_told_so():
 
 def test_nothing_is_added_while_somebody_reads_and_changes_items():
     async def add_one():
-        batcher = AddBatcher(Storing(lambda additions: [Added(1, 1)] * len(additions)), 100)
+        batcher = WriteBatcher(Storing(lambda additions: [Written(1, 1)] * len(additions)), 100)
         with batcher.held_up:
-            (task,) = await started(batcher.add(1, lambda: Addition(None, [[1.0]])))
+            (task,) = await started(batcher.write(1, lambda: Addition(None, [[1.0]])))
             await asyncio.sleep(0.1)
             assert not task.done()
         return await asyncio.wait_for(task, 10)

@@ -10,14 +10,11 @@ from .backup import (
     restore as restore,
 )
 from .collection import (
-    Added as Added,
-    Addition as Addition,
     Collection as Collection,
     History as History,
     Item as Item,
     Judgement as Judgement,
     SearchResult as SearchResult,
-    check_vectors as check_vectors,
 )
 from .load import (
     Loaded as Loaded,
@@ -35,6 +32,15 @@ from .verify import (
 from .view import (
     Answer as Answer,
     Listing as Listing,
+)
+from .writes import (
+    Addition as Addition,
+    Deletion as Deletion,
+    Description as Description,
+    Labelling as Labelling,
+    Update as Update,
+    Write as Write,
+    Written as Written,
 )
 
 __all__: list[str]

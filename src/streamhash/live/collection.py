@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from itertools import chain
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
@@ -19,44 +18,48 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.base import NotStartedError, OnlineHasher, check_similar
+from streamhash.base import NotStartedError, OnlineHasher
 from streamhash.codes import Codes, code_bytes
 from streamhash.errors import (
     ConflictError,
     FileError,
     InputError,
-    NotFoundError,
     UnreachableError,
-    copies,
-    shown,
 )
 from streamhash.estimators import clone
-from streamhash.frames import with_vectors
 from streamhash.hashers import METHODS
-from streamhash.labels import ItemLabel, as_numpy, check_item_labels, each_label
-from streamhash.live.arrow import Batch, Keys, code_columns, to_json
+from streamhash.labels import ItemLabel, each_label
+from streamhash.live.arrow import Batch, Keys, code_columns
 from streamhash.live.calibration import NEIGHBOURS, tally
+from streamhash.live.feedback import Feedback
 from streamhash.live.fields import Column, Fields
 from streamhash.live.filters import Filter
 from streamhash.live.groups import Groups
 from streamhash.live.journal import TRIES, Journal, Model
-from streamhash.live.judgements import (
-    NO_KEY,
-    Judgements,
-    Pairs,
-    are_there,
-    read_pairs,
-    renaming,
-)
-from streamhash.live.learner import LOOKED_AT, Learner, Lesson, Progress, is_fitted
+from streamhash.live.learner import LOOKED_AT, Learner, Progress, is_fitted
 from streamhash.live.locks import ReaderLease
-from streamhash.live.log import Change
 from streamhash.live.mapped import MappedArrays
 from streamhash.live.refresh import Refresher
 from streamhash.live.scoring import Scorer, nearest
 from streamhash.live.search import PLAIN, SearchOptions
 from streamhash.live.store import DURABILITY
+from streamhash.live.validation import (
+    METADATA_READ,
+    Validation,
+    check_takes_several,
+    refuse_absent,
+)
 from streamhash.live.view import Answer, View
+from streamhash.live.writer import Writer
+from streamhash.live.writes import (
+    Addition,
+    Deletion,
+    Description,
+    Labelling,
+    Update,
+    Write,
+    Written,
+)
 from streamhash.parameters import Choice, Whole, check_parameters
 from streamhash.records import (
     History as History,
@@ -67,99 +70,19 @@ from streamhash.records import (
 )
 from streamhash.refresh import RefreshPolicy
 from streamhash.search.directory import Listing
-from streamhash.search.ids import LARGEST_ID, check_ids, check_once, kind
+from streamhash.search.ids import LARGEST_ID, check_ids, check_once
 from streamhash.search.index import check_k
-from streamhash.sparse import check_sparse
-from streamhash.storable import check_metadata, check_new_ids
+from streamhash.storable import check_vectors
 from streamhash.storage import whole_file
 
 logger = logging.getLogger(__name__)
 
-GROUP_ROWS = 4096  # of calls that are stored together, at most, unless one has more
 RETRIES = 5  # of a search whose model was replaced, and its codes dropped, before it was through
-MOST_CLASSES = 10_000  # different labels, where items have several: columns of what is learned
 MOST_VOTES = 1000  # of a prediction
 METADATA_KEPT = 100_000  # items whose metadata are remembered
-METADATA_READ = 1024  # items whose metadata, of up to a megabyte each, are read at a time
 READ_BY_KEY = 5000  # items, at most: of more, all that lie between are gone through
 
 Result = TypeVar("Result")
-
-
-class Addition(NamedTuple):
-    """What ``add`` is called with."""
-
-    ids: Any
-    X: Any
-    y: Any = None
-    metadata: Any = None
-    existing: str = "refuse"
-
-
-class Added(NamedTuple):
-    """What came of a call of ``add``."""
-
-    stored: int  # items
-    created: int  # of them, in the place of no other
-
-
-class _Checked(NamedTuple):
-    """Items to be added."""
-
-    ids: NDArray[Any]
-    rows: NDArray[Any]
-    labels: list[Any]
-    metadata: list[str | None]  # JSON
-    found: Keys  # of items with these ids, -1 where there is none
-
-    def some(self, places: NDArray[np.int64]) -> "_Checked":
-        """Return the items at these places."""
-        labels, texts = ([values[i] for i in places] for values in (self.labels, self.metadata))
-        return _Checked(self.ids[places], self.rows[places], labels, texts, self.found[places])
-
-    @property
-    def replaced(self) -> Keys:
-        """The keys of the items whose place these take."""
-        return self.found[self.found >= 0]
-
-
-class _Group:
-    """Items of several calls that are stored together, as if one call came after the other.
-
-    What a call depends on must not be changed by those before it in the group: so it ends where an
-    item is replaced, where a stage is full and something is learned, and with the first items and
-    the first labels of a collection.
-    """
-
-    def __init__(self, next_id: int, first_key: int) -> None:
-        self.parts: list[_Checked] = []
-        self.keys: dict[Any, int] = {}  # of its items, by their ids
-        self.next_id, self._first_key = next_id, first_key
-        self.room: int | None = None  # items to learn from until a stage is full
-        self.is_full = False  # whether it takes no more
-
-    def add(self, part: _Checked) -> None:
-        """Take the items of a call."""
-        names = part.ids.tolist()
-        first = self._first_key + len(self.keys)
-        self.keys.update(zip(names, range(first, first + len(names)), strict=True))
-        if names and part.ids.dtype != object:
-            self.next_id = max(self.next_id, int(part.ids.max()) + 1)
-        self.parts.append(part)
-
-    def items(self) -> _Checked:
-        """Return all items."""
-        parts = [part for part in self.parts if len(part.ids)]
-        if len(parts) == 1:
-            return parts[0]
-        ids, rows, labels, metadata, found = zip(*parts, strict=True)
-        return _Checked(
-            np.concatenate(ids),
-            np.concatenate(rows),
-            [label for part in labels for label in part],
-            [text for part in metadata for text in part],
-            np.concatenate(found),
-        )
 
 
 class Contents(NamedTuple):
@@ -226,11 +149,13 @@ class Collection:
         self._view = View(journal, backend_options, mapped)
         self._learner = Learner.__new__(Learner)  # it becomes what is stored
         self._refresher = Refresher(journal, self._view, self._learner, background=background)
-        self._adding: Groups[Addition, Added] = Groups(self._add_each, self._look_after)
+        self._feedback = Feedback(journal, self._view, self._learner)
+        self._checks = Validation(journal, self._view, self._learner)
+        self._writer = Writer(journal, self._view, self._learner, self._feedback, self._checks)
+        self._writing: Groups[Write, Written] = Groups(self._writer.write_each, self._look_after)
         self._metadata_journal: Journal | None = None  # what is found is read by
         self._metadata: dict[int, Any] = {}
         self._reading_metadata = threading.Lock()
-        self._loss_is_known = False  # of what replaced items had
         self._scorer = Scorer(self._stored_vectors)
         self._view.fields = Fields(self._view, self._metadata_read)
         journal.reload = self._load
@@ -248,7 +173,7 @@ class Collection:
         """
         self._journal.forked()
         self._refresher.forked()
-        self._adding.forked()
+        self._writing.forked()
         self._reading_metadata, self._metadata_journal = threading.Lock(), None
         self._scorer.forked()
         self._view.fields.forked()
@@ -500,116 +425,17 @@ class Collection:
             call can be repeated when its answer was lost), put the new ones in their place, or
             change what is given and leave labels and metadata that are not, as ``update`` does.
         """
-        return self._adding.run(Addition(ids, X, y, metadata, existing)).stored
+        return self._writing.run(Addition(ids, X, y, metadata, existing)).items
 
-    def add_each(self, additions: Sequence[Addition]) -> list[Added | Exception]:
-        """Add for several callers, as if one after the other, in as few commits as can be.
+    def write_each(self, writes: Sequence[Write]) -> list[Written | Exception]:
+        """Write for several callers, as if one after the other, in as few commits as can be.
 
-        Returns for each how many items were stored, and how many of them are new, or the error that
-        ``add`` would have raised; that of one is nothing to the others.
+        Returns what came of each, or the error that its method would have raised; that of one is
+        nothing to the others. See ``streamhash.live.writes`` for what there is to write.
         """
-        done = self._add_each(additions)
+        done = self._writer.write_each(writes)
         self._look_after()
         return done
-
-    def _add_each(self, additions: Sequence[Addition]) -> list[Added | Exception]:
-        done: list[Added | Exception] = []
-        while len(done) < len(additions):
-            done += self._add_group(additions[len(done) :])
-        return done
-
-    def _add_group(self, additions: Sequence[Addition]) -> list[Added | Exception]:
-        """Store the first of some calls, as many as can be stored together."""
-        done: list[Added | Exception] = []
-        group = None
-        try:
-            with self._journal.changing("add", may_log=True):
-                group = self._new_group()
-                for addition in additions:
-                    try:
-                        new = self._checked(addition, group)
-                    except Exception as error:  # noqa: BLE001  whatever it is, it is of this call
-                        done.append(error)
-                        continue
-                    if not self._is_taken(new, group):
-                        break
-                    group.add(new)
-                    done.append(Added(len(new.ids), len(new.ids) - len(new.replaced)))
-                if group.keys:
-                    self._store(group.items())
-        except Exception as error:  # noqa: BLE001  whatever it is, it is of these calls
-            if isinstance(error, InputError) and group is not None and len(group.parts) > 1:
-                return self._add_group(additions[:1])  # which of them it is, each alone tells
-            done = done or [Added(0, 0)]
-            own = copies(error, len(done))
-            return [each if isinstance(each, Exception) else own[i] for i, each in enumerate(done)]
-        return done
-
-    def _new_group(self) -> _Group:
-        names = self._view.now.directory
-        next_id = 0 if self._journal.id_kind == "strings" else names.next_id
-        return _Group(next_id, int(self._journal.next_keys(1)[0]))
-
-    def _is_taken(self, new: _Checked, group: _Group) -> bool:
-        """Whether items may be stored with a group; see there."""
-        learner, is_first = self._learner, not group.keys
-        if not len(new.ids):
-            return True
-        if not is_first and (
-            group.is_full or len(new.replaced) or len(group.keys) + len(new.ids) > GROUP_ROWS
-        ):
-            return False
-        named = [label for label in new.labels if label is not None]
-        n_learned = len(named) if learner.hasher.needs_labels else len(new.ids)
-        if n_learned:
-            if group.room is None:
-                group.room = learner.n_until_stage
-            if n_learned > group.room and not is_first:
-                return False
-            group.room -= n_learned
-        group.is_full = (
-            len(new.replaced) > 0
-            or not self._journal.has_items
-            or (len(named) > 0 and learner.several_ is None)
-            or (n_learned > 0 and group.room is not None and group.room <= 0)
-            or (
-                learner.several_ is True
-                and not {*chain(*named)} <= self._view.now.directory.classes.keys()
-            )
-        )
-        return True
-
-    def _store(self, new: _Checked) -> None:
-        """Store items, and learn from them."""
-        journal, view, replaced = self._journal, self._view, new.replaced
-        is_logged = journal.takes(len(new.ids), new.rows.nbytes)
-        if not is_logged:
-            journal.fold_log()
-        codes = self._codes(new.rows)
-        keys = journal.next_keys(len(new.ids), is_logged=is_logged)
-        lesson = Lesson(keys, new.rows, new.labels)
-        learner = self._taught(lesson, codes, gone=replaced)
-        learner, judged = self._without_judged(replaced, learner)
-        if is_logged:
-            texts = [None if label is None else to_json(label) for label in new.labels]
-            change = Change(keys, new.ids, new.rows, texts, new.metadata, codes, gone=replaced)
-            with journal.recording(self._learner, learner, change):
-                view.append(keys, new.ids, new.labels, codes, replaced, new.metadata)
-        else:
-            with journal.storing(self._learner, learner, items=1):
-                journal.append_items(new.ids, new.rows, new.labels, new.metadata, codes)
-                view.append(keys, new.ids, new.labels, codes, replaced, new.metadata)
-            journal.delete_replaced(replaced)
-        journal.delete_feedback(judged)
-
-    def _codes(self, rows: NDArray[Any]) -> Codes | None:
-        """Encode rows that were checked, if a model serves."""
-        model = self._view.now.model
-        if model is None:
-            return None
-        if not self._journal.has_items:  # then their width was not
-            return model.transform(rows)
-        return model.encode_rows(rows.astype(np.float32, copy=False))
 
     def _look_after(self) -> None:
         """Refresh if that is due, and tidy up."""
@@ -618,152 +444,15 @@ class Collection:
 
     def check(self, ids: Any, X: Any, y: Any = None, **options: Any) -> None:
         """Refuse what ``add`` would refuse, and store nothing: before adding piece by piece."""
-        with self._journal.changing("add", may_log=True):
-            self._checked(Addition(ids, X, y, **options), self._new_group())
-
-    def _checked(self, addition: Addition, group: _Group) -> _Checked:
-        """Return the items of a call that are to be stored, after those of a group."""
-        place, existing = "Collection.add", addition.existing
-        check_parameters(
-            place,
-            {"existing": existing},
-            {"existing": Choice("refuse", "skip", "replace", "update")},
-        )
-        rows = check_vectors(addition.X, self.n_features, self.vector_type, place=place)
-        labels = self.check_labels(addition.y, len(rows), place=place)
-        texts = check_metadata(addition.metadata, len(rows), place=place)
-        names = self._new_ids(addition.ids, len(rows), place, group.next_id)
-        found = self._view.now.directory.find(names)
-        if group.keys:
-            found = np.array(
-                [
-                    group.keys.get(*each)
-                    for each in zip(names.tolist(), found.tolist(), strict=True)
-                ],
-                np.int64,
-            )
-        new = _Checked(names, rows, labels, texts, found)
-        if not (found >= 0).any():
-            return new
-        if existing == "replace":
-            self._warn_of_loss(new, addition)
-            return new
-        if existing == "update":
-            return new if group.keys else self._completed(new)  # it comes first in the next group
-        if existing == "refuse":
-            raise ConflictError(
-                f"{place}: id {names[found >= 0].tolist()[0]!r} is there already; pass "
-                'existing="skip" or "replace", or another id.'
-            )
-        return new.some(np.flatnonzero(found < 0))
-
-    def _completed(self, new: _Checked) -> _Checked:
-        """Take what did not come from the items whose place these take."""
-        places = np.flatnonzero(new.found >= 0)
-        labels, texts = [*new.labels], [*new.metadata]
-        names = self._view.now.directory.listing.label_names_of(new.replaced)
-        old = self._journal.items(new.replaced, vectors=False).metadata
-        both = check_metadata(
-            _merged(old, [texts[i] for i in places]), len(places), place="Collection.add"
-        )
-        for i, name, text in zip(places, names, both, strict=True):
-            labels[i], texts[i] = name if labels[i] is None else labels[i], text
-        return new._replace(labels=labels, metadata=texts)
-
-    def _warn_of_loss(self, new: _Checked, addition: Addition) -> None:
-        """Say once that items which take the place of others have nothing of theirs."""
-        if self._loss_is_known:
-            return
-        lost = []
-        if addition.y is None:
-            labels = self._view.now.directory.listing.label_names_of(new.replaced)
-            lost += ["labels"] if any(label is not None for label in labels) else []
-        if addition.metadata is None:
-            there = self._journal.items(new.replaced[:METADATA_READ], vectors=False).metadata
-            lost += ["metadata"] if any(each is not None for each in there) else []
-        if lost:
-            self._loss_is_known = True
-            logger.warning(
-                "Items that replace others take their place whole: %s of theirs are gone, as none "
-                "came; update changes what is given, and leaves the rest.",
-                " and ".join(lost),
-            )
+        self._writer.check(Addition(ids, X, y, **options))
 
     def check_labels(self, y: Any, n: int, *, place: str) -> list[ItemLabel]:
         """Return labels as the items here have them: one each, or tuples of several."""
-        labels, learner = check_item_labels(y, n, place=place), self._learner
-        several = () if y is None else (label for label in labels if isinstance(label, tuple))
-        found = next(iter(several), ())
-        if not (found or learner.several_):
-            return labels
-        if learner.several_ is False:
-            raise InputError(
-                f"{place}: y holds {shown([*found])}, a list of labels, and the items here have "
-                'one each; pass one, or add them to a collection made with labels="several".'
-            )
-        _check_takes_several(learner.hasher, place)
-        known = self._view.now.directory.classes
-        new = {each for label in labels for each in each_label(label) if each not in known}
-        if new and len({*known, *new, *learner.knowledge.classes_.labels_}) > MOST_CLASSES:
-            raise InputError(
-                f"{place}: with {shown(next(iter(new)))} the items have more than {MOST_CLASSES} "
-                "different labels; pass the most frequent ones, and keep all in the metadata."
-            )
-        return [each_label(label) or None for label in labels]
-
-    def _new_ids(self, ids: Any, n: int, place: str, first: int) -> NDArray[Any]:
-        """Return ids of ``n`` items to be added; None numbers them on, from ``first``."""
-        wanted = self._journal.id_kind
-        if ids is None:
-            if wanted == "strings":
-                raise InputError(
-                    f"{place}: ids did not come, and this collection has strings; pass one an item."
-                )
-            if first + n > LARGEST_ID:
-                raise InputError(f"{place}: no number is left after id {first - 1}; pass ids.")
-            return np.arange(first, first + n)
-        names = check_ids(ids, place=place)
-        if len(names) != n:
-            raise InputError(f"{place}: {n} items and {len(names)} ids came; pass one id an item.")
-        check_once(names, place=place)
-        check_new_ids(names, place=place)
-        if n and wanted is not None and kind(names) != wanted:
-            raise InputError(
-                f"{place}: ids are {kind(names)}, those of this collection are {wanted}; pass "
-                f"{wanted}."
-            )
-        return names
+        return self._checks.labels(y, n, place=place)
 
     def label(self, ids: Any, y: Any) -> None:
         """Give items that are there (other) labels, and learn from them."""
-        journal, view = self._journal, self._view
-        with journal.changing("label", may_log=True):
-            keys, _ = self._find(ids, "Collection.label")
-            labels = self.check_labels(y, len(keys), place="Collection.label")
-            if len(keys) == 0:
-                return
-            rows = journal.vectors(keys)
-            codes = self._codes(rows)
-            listed = view.now.directory.listing.label_names_of(keys)
-            others = [i for i, old in enumerate(listed) if old != labels[i]]
-            lesson = Lesson(keys, rows, labels, are_stored=True)
-            if self.forget_deleted and self._learner.hasher.can_forget:
-                # What it has learned with the same label is not to be learned twice.
-                lesson, codes = lesson.some(others), None if codes is None else codes[others]
-            learner = self._taught(lesson, codes, gone=keys[others])
-            learner, _ = self._without_judged(keys[others], learner, queries=False)
-            if journal.takes(len(keys)):
-                texts = [to_json(label) for label in labels]
-                change = Change(labelled=keys, new_labels=texts)
-                with journal.recording(self._learner, learner, change):
-                    view.label(keys, labels)
-            else:
-                journal.fold_log()
-                with journal.storing(self._learner, learner, labels=1):
-                    journal.append_labels(keys, labels)
-                    view.label(keys, labels)
-        self._refresher.run_if_due()
-        self._tidy()
+        self._writing.run(Labelling(ids, y))
 
     def update(self, ids: Any, X: Any = None, y: Any = None, *, metadata: Any = None) -> None:
         """Change items that are there: what is given; the rest of each stays as it is.
@@ -777,56 +466,14 @@ class Collection:
         X, y, metadata
             As those of ``add``; what is None stays, also for single items.
         """
-        place, journal = "Collection.update", self._journal
-        if X is None and y is None and metadata is None:
-            raise InputError(f"{place}: nothing came; pass X, y or metadata.")
-        with journal.changing("update", may_log=True):
-            keys, names = self._find(ids, place)
-            if len(keys) == 0:
-                return
-            if X is None and y is None:
-                old = journal.items(keys, vectors=False).metadata
-                self.set_metadata(
-                    names, _merged(old, check_metadata(metadata, len(keys), place=place))
-                )
-                return
-            rows = journal.items(keys).vectors if X is None else X
-            (done,) = self._add_each([Addition(names, rows, y, metadata, "update")])
-        if isinstance(done, Exception):
-            raise done
-        self._look_after()
+        self._writing.run(Update(ids, X, y, metadata))
 
     def set_metadata(self, ids: Any, metadata: Any) -> None:
         """Give items that are there other metadata, as ``add`` takes them; nothing is learned.
 
         They are stored anew, as if replaced by themselves: in the order of adding they come last.
         """
-        place, journal, view = "Collection.set_metadata", self._journal, self._view
-        with journal.changing("set_metadata"):
-            keys, names = self._find(ids, place)
-            texts = check_metadata(metadata, len(keys), place=place)
-            if len(keys) == 0:
-                return
-            batch = journal.items(keys, codes=view.now.number)
-            labels = view.now.directory.listing.label_names_of(keys)
-            learner = self._learner.renamed(keys, journal.next_keys(len(keys)))
-            learner = self._renamed_judged(keys, journal.next_keys(len(keys)), learner)
-            with journal.storing(self._learner, learner, items=1):
-                new = journal.append_items(names, batch.vectors, labels, texts, batch.codes)
-                view.append(new, names, labels, batch.codes, keys, texts)
-            journal.delete_replaced(keys)
-        self._tidy()
-
-    def _taught(self, lesson: Lesson, codes: Codes | None, gone: Keys) -> Learner | None:
-        """Return the learner after a lesson, and after items are gone; None if it is the same."""
-        return self._learner.taught(
-            self._view.now,
-            lesson,
-            codes,
-            self._journal.vectors,
-            gone=gone,
-            forget=self.forget_deleted,
-        )
+        self._writing.run(Description(ids, metadata))
 
     def delete(self, ids: Any = None, *, where: Any = None) -> None:
         """Delete items, by their ids or by a filter, and forget what was learned from them.
@@ -836,28 +483,14 @@ class Collection:
         """
         if (ids is None) == (where is None):
             raise InputError("Collection.delete: pass either ids or where.")
-        lock = nullcontext() if where is None else self._view.fields.lock
-        journal, view = self._journal, self._view
-        with lock, journal.changing("delete", may_log=True):
-            if where is not None:
-                ids = self.find(where)
-            keys, names = self._find(ids, "Collection.delete")
-            if len(keys) == 0:
-                return
-            learner = self._learner.let_go(
-                view.now, keys, journal.vectors, forget=self.forget_deleted
-            )
-            learner, judged = self._without_judged(keys, learner)
-            if journal.takes(len(keys)):
-                with journal.recording(self._learner, learner, Change(gone=keys)):
-                    view.delete(keys, names.tolist())
-            else:
-                journal.fold_log()
-                with journal.storing(self._learner, learner, items=1):
-                    journal.delete_items(keys)
-                    view.delete(keys, names.tolist())
-            journal.delete_feedback(judged)
-        self._tidy()
+        if where is None:
+            self._writing.run(Deletion(ids))
+            return
+        with self._view.fields.lock, self._journal.changing("delete", may_log=True):
+            (done,) = self._writer.write_each([Deletion(self.find(where))])
+        if isinstance(done, Exception):
+            raise done
+        self._look_after()
 
     # --------------------------------------------------------------------------------- feedback
 
@@ -881,152 +514,20 @@ class Collection:
         query_id : an id, or several
             The query, in place of ``query``, if it is an item itself.
         """
-        place, journal = "Collection.feedback", self._journal
-        with journal.changing("feedback"):
-            self._check_learns_pairs(place)
-            keys, query_keys, rows, said = self._checked_feedback(query, query_id, id, good, place)
-            n = len(keys)
-            if n == 0:
-                return 0
-            learner, moment = self._learner, self._view.now
-            if rows is not None:
-                vectors = rows.astype(np.float32, copy=False)
-                learner.hasher_.refuse_extremes(vectors, place, range(len(rows)))
-            queries = [None] * n if rows is None else [row.tobytes() for row in rows]
-            numbers = learner.n_judged_ + np.arange(n)
-            journal.append_feedback(
-                Judgements(numbers, keys, query_keys, said, queries * (n // len(queries))).columns()
-            )
-            twin = learner.judged(n, lambda first: self._pairs(first, n), moment.model)
-            with journal.storing(learner, twin):
-                pass
-        self._refresher.run_if_due()
-        self._tidy()
+        n = self._feedback.give(query, query_id, id, good)
+        if n:
+            self._look_after()
         return n
 
     def check_feedback(
         self, query: Any = None, id: Any = None, good: Any = True, *, query_id: Any = None
     ) -> None:
         """Refuse what ``feedback`` would refuse, and store nothing: before storing a whole file."""
-        with self._journal.changing("feedback"):
-            self._check_learns_pairs("Collection.feedback")
-            self._checked_feedback(query, query_id, id, good, "Collection.feedback")
-
-    def _check_learns_pairs(self, place: str) -> None:
-        hasher = self._learner.hasher
-        if not hasher.learns_pairs:
-            learners = (each.__name__ for each in METHODS.values() if each.learns_pairs)
-            raise InputError(
-                f"{place}: {type(hasher).__name__} does not learn from judged answers; make the "
-                f"collection with a method that does ({', '.join(learners)}), or change to one by "
-                "rebuild."
-            )
-
-    def _checked_feedback(
-        self, query: Any, query_id: Any, id: Any, good: Any, place: str
-    ) -> tuple[Keys, Keys, NDArray[Any] | None, NDArray[np.bool_]]:
-        """Return keys of items and of queries, the queries' vectors if they are no items."""
-        if (query is None) == (query_id is None):
-            raise InputError(f"{place}: pass either query, a vector, or query_id, of an item.")
-        keys = self._keys_of(id, place)
-        n = len(keys)
-        said = good if isinstance(good, list | tuple | np.ndarray) else [good] * n
-        flags = check_similar(said, n, n, f"{place}: good")
-        rows, query_keys = None, np.full(n, NO_KEY)
-        if query is None:
-            query_keys = self._keys_of(query_id, place)
-            if len(query_keys) == 1:
-                query_keys = np.repeat(query_keys, n)
-        else:
-            rows = np.asarray(query) if isinstance(query, list) else query
-            rows = rows.reshape(1, -1) if getattr(rows, "ndim", 2) == 1 else rows
-            rows = check_vectors(rows, self.n_features, self.vector_type, place=f"{place}: query")
-        n_queries = len(query_keys) if rows is None else len(rows)
-        if n_queries not in (1, n):
-            raise InputError(
-                f"{place}: {n_queries} queries and {n} judged ids came; pass one query, or as many."
-            )
-        if (keys == query_keys).any():
-            raise InputError(f"{place}: an item was judged as an answer to itself; leave that out.")
-        return keys, query_keys, rows, flags
-
-    def _keys_of(self, ids: Any, place: str) -> Keys:
-        """Return the keys of items that are there, each as often as it comes; one id may come."""
-        if isinstance(ids, str | int | np.integer):
-            ids = [ids]
-        if ids is None:
-            raise InputError(f"{place}: id did not come; pass those of the judged items.")
-        names = check_ids(ids, place=place)
-        keys = self._view.now.directory.find(names)
-        return self._refuse_absent(keys, names, place)
-
-    def _pairs(self, first: int, n_more: int = 0) -> Pairs:
-        """Return the judged pairs from a number on; ``n_more`` are stored and do not count yet."""
-        last = self._learner.n_judged_ + n_more
-        return read_pairs(self._journal, self._view.now, first, last)
-
-    def _judged(self, *, vectors: bool = False) -> Judgements:
-        """Return all judgements of items that are there."""
-        found = self._journal.read_feedback(self._learner.n_judged_, vectors=vectors)
-        return found.some(are_there(found, self._view.now))
-
-    def _without_judged(
-        self, keys: Keys, learner: Learner | None, *, queries: bool = True
-    ) -> tuple[Learner | None, Keys]:
-        """Let what pairs have taught of items leave; return the learner, and the pairs' numbers.
-
-        Unless ``queries`` stay, those go too that were asked for these items alone.
-        """
-        old = self._learner
-        judged = self._judged() if old.n_judged_ and len(keys) else None
-        if judged is None or not judged.about(keys).any():
-            return learner, keys[:0]
-        numbers = judged.numbers[judged.about(keys)]
-        if not self.forget_deleted:
-            return learner, numbers
-        learned = judged.some(judged.numbers < old.judged_to_)
-        paired = np.append(learned.keys, learned.query_keys)
-        rows = [self._journal.vectors(keys[np.isin(keys, paired)])]
-        if queries:
-            judged = self._judged(vectors=True)
-            others = {*judged.some(~judged.about(keys)).queries}
-            gone = judged.some(judged.about(keys) & (judged.query_keys < 0))
-            alone = [i for i, each in enumerate(gone.queries) if each not in others]
-            rows.append(
-                gone.some(np.array(alone, np.int64)).vectors(self.vector_type, len(rows[0].T))
-            )
-        twin = learner or old.copy()
-        twin.leave_pairs(np.concatenate(rows).astype(np.float32))
-        return twin, numbers
-
-    def _renamed_judged(self, keys: Keys, new: Keys, learner: Learner | None) -> Learner | None:
-        """Let judgements follow items that get other keys."""
-        old = self._learner
-        if not old.n_judged_ or not self._judged().about(keys).any():
-            return learner
-        twin = learner or old.copy()
-        self._journal.append_feedback(renaming(twin.n_judged_, keys, new))
-        twin.n_judged_ += len(keys)
-        return twin
+        self._feedback.check(query, query_id, id, good)
 
     def judgements(self) -> list[Judgement]:
         """Return the judged answers of items that are there, in the order in which they came."""
-
-        def read() -> list[Judgement]:
-            found = self._judged(vectors=True)
-            listing, width = self._view.now.listing, self.n_features or 0
-            ids = listing.ids_of(found.keys).tolist()
-            is_item = found.query_keys >= 0
-            asked = iter(listing.ids_of(found.query_keys[is_item]).tolist())
-            vectors = found.vectors(self.vector_type, width)
-            return [
-                Judgement(ids[i], good, next(asked), None)
-                if is_item[i]
-                else Judgement(ids[i], good, None, vectors[i])
-                for i, good in enumerate(found.good.tolist())
-            ]
-
-        return self._read(read)
+        return self._read(self._feedback.judgements)
 
     # ------------------------------------------------------------------------------------ finding
 
@@ -1035,15 +536,7 @@ class Collection:
         names = check_ids(ids, place=place)
         check_once(names, place=place)
         keys = self._view.now.directory.find(names)
-        return self._refuse_absent(keys, names, place), names
-
-    def _refuse_absent(self, keys: Keys, names: NDArray[Any], place: str) -> Keys:
-        if (keys < 0).any():
-            raise NotFoundError(
-                f"{place}: id {shown(names[keys < 0].tolist()[0])} is not in this collection; ask "
-                "`id in collection` first, or add it."
-            )
-        return keys
+        return refuse_absent(keys, names, place), names
 
     def _may_join(self) -> bool:
         """Whether fragments may be joined: a refresh has encoded them as they are."""
@@ -1122,13 +615,15 @@ class Collection:
         journal, learner = self._journal, self._learner
         hasher = _rebuilt(self.hasher, method, n_bits)
         if learner.several_:
-            _check_takes_several(hasher, "Collection.rebuild")
+            check_takes_several(hasher, "Collection.rebuild")
         with journal.lock:
             is_pending = journal.pending is not None
         if is_pending:
             self.refresh(executor=executor)  # that was interrupted
         with journal.changing("rebuild"):
-            twin = learner.relearned(hasher, self._view.now, journal.vectors, self._pairs, progress)
+            twin = learner.relearned(
+                hasher, self._view.now, journal.vectors, self._feedback.pairs, progress
+            )
             if not twin.is_ready and not twin.n_waiting and self._view.now.model is not None:
                 raise InputError(
                     "Collection.rebuild: no stored item has a label to learn from; label some."
@@ -1202,12 +697,12 @@ class Collection:
     @property
     def vector_type(self) -> str:
         """How vectors are stored: "float32" or "float16"."""
-        return str(self._journal.settings["vectors"])
+        return self._journal.vector_type
 
     @property
     def forget_deleted(self) -> bool:
         """Whether what was learned from items is forgotten when they are deleted."""
-        return bool(self._journal.settings.get("forget_deleted", True))
+        return self._journal.forget_deleted
 
     @property
     def hasher(self) -> OnlineHasher:
@@ -1225,11 +720,7 @@ class Collection:
     @property
     def n_features(self) -> int | None:
         """Length of the vectors, None while it is not known."""
-        model = self._view.now.model
-        if model is not None:  # searches come here: nothing stored is looked at
-            return int(model.n_features_in_)
-        with self._journal.lock:
-            return self._journal.n_features
+        return self._view.n_features
 
     @property
     def model_number(self) -> int:
@@ -1751,7 +1242,7 @@ class Collection:
                     "clipped": learner.n_clipped_,
                     "left_out": learner.n_left_out_,
                 },
-                "feedback": self._feedback_status(),
+                "feedback": self._feedback.status(),
                 "serving": {
                     "model": moment.number,
                     "learned": None if last is None else last["learned"],
@@ -1772,17 +1263,6 @@ class Collection:
                     "flips": None if flips is None else np.round(flips, 4).tolist(),
                 },
             }
-
-    def _feedback_status(self) -> dict[str, int]:
-        """Return how many judged answers of items that are there are stored, learned or wait."""
-        judged, learner = self._judged(), self._learner
-        waiting = int((judged.numbers >= learner.judged_to_).sum())
-        return {
-            "stored": len(judged.good),
-            "good": int(judged.good.sum()),
-            "learned": len(judged.good) - waiting,
-            "waiting": waiting,
-        }
 
 
 # ------------------------------------------------------------------------------- what comes in
@@ -1806,14 +1286,6 @@ def _mapped(journal: Journal, mmap: bool | str | PathLike[str]) -> MappedArrays 
     if not isinstance(folder, str | PathLike) or not Path(folder).is_dir():
         raise InputError(f"Collection.open: mmap={mmap!r} is no folder; pass one, True or False.")
     return MappedArrays(Path(folder))
-
-
-def _merged(old: Sequence[Any], new: Sequence[str | None]) -> list[Any]:
-    """Return metadata with fields, as JSON, put in the place of those that they had."""
-    return [
-        known if text is None else {**(known or {}), **json.loads(text)}
-        for known, text in zip(old, new, strict=True)
-    ]
 
 
 def _rebuilt(
@@ -1845,73 +1317,13 @@ def _several(labels: str | None, hasher: OnlineHasher, place: str) -> bool | Non
     knows_labels = hasher.needs_labels and is_fitted(hasher)
     if labels != "several":
         return False if labels == "one" or knows_labels else None
-    _check_takes_several(hasher, place)
+    check_takes_several(hasher, place)
     if knows_labels:
         raise InputError(
             f'{place}: labels="several", and this {type(hasher).__name__} has learned before, from '
             "classes without names; pass a new one, and add the items it has learned."
         )
     return True
-
-
-def _check_takes_several(hasher: OnlineHasher, place: str) -> None:
-    """Refuse a method that learns from one label an item only."""
-    if hasher.needs_labels and not hasher.multi_label:
-        takers = (
-            name for name, each in METHODS.items() if each.multi_label or not each.needs_labels
-        )
-        raise InputError(
-            f"{place}: {type(hasher).__name__} learns from one label an item, not from several; "
-            f"pass one, or choose a method that does: {', '.join(takers)}."
-        )
-
-
-def check_vectors(X: Any, width: int | None, kind: str, *, place: str) -> NDArray[Any]:
-    """Return vectors as rows of float16 or float32, finite and as wide as the collection's."""
-    if (
-        type(X) is np.ndarray
-        and (X.dtype, X.ndim) == (kind, 2)
-        and X.shape[1] == width
-        and X.flags.c_contiguous
-        and np.isfinite(X).all()
-    ):
-        return X  # as most are
-    if not isinstance(X, np.ndarray | list):
-        try:
-            X = with_vectors(as_numpy(X))
-        except ValueError as error:
-            raise InputError(f"{place}: {error}; pass the column or columns of vectors.") from error
-    if hasattr(X, "toarray"):
-        check_sparse(X, place=f"{place}: X")
-    try:
-        rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
-        if rows.dtype.kind == "c":
-            raise TypeError("complex numbers")
-        if rows.dtype.kind not in "fiub":
-            rows = rows.astype(np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(
-            f"{place}: X is not an array of numbers ({error}); pass one row of numbers an item."
-        ) from error
-    if rows.ndim != 2 or rows.shape[1] == 0:
-        raise InputError(
-            f"{place}: X came with shape {rows.shape}; pass a 2-d array, one row an item "
-            "(X.reshape(1, -1) for a single one)."
-        )
-    if width is not None and rows.shape[1] != width:
-        raise InputError(
-            f"{place}: X has {rows.shape[1]} columns, the vectors of this collection have {width}; "
-            "pass vectors of the same features."
-        )
-    with np.errstate(over="ignore"):  # what the type cannot hold is refused as infinite
-        rows = rows.astype(kind, copy=False)
-    finite = np.isfinite(rows).all(axis=1)
-    if not finite.all():
-        raise InputError(
-            f"{place}: row {int(np.argmin(finite))} of X has values that are NaN, infinite or too "
-            f"large for {kind}; leave out or fill in such rows first."
-        )
-    return np.ascontiguousarray(rows)
 
 
 # ------------------------------------------------------------------------------------------ forks

@@ -221,6 +221,16 @@ class Journal:
         return self.store.folder
 
     @property
+    def vector_type(self) -> str:
+        """How vectors are stored: "float32" or "float16"."""
+        return str(self.settings["vectors"])
+
+    @property
+    def forget_deleted(self) -> bool:
+        """Whether what was learned from items is forgotten when they are deleted."""
+        return bool(self.settings.get("forget_deleted", True))
+
+    @property
     def is_stale(self) -> bool:
         """Whether memory may not be what is stored."""
         return self._is_stale or self.store.is_unsure
@@ -947,7 +957,7 @@ class Journal:
         """Read the vectors of items that are there, in the order of these keys."""
         if len(keys) == 0:
             return np.empty((0, self.n_features or 0), np.float32)
-        batch = self.items(keys)
+        batch = self.stored_vectors(keys)
         if len(batch.keys) != len(keys):
             raise FileError(
                 f"{self.uri('items')}: {len(keys) - len(batch.keys)} items that should be there "

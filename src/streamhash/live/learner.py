@@ -10,7 +10,7 @@ import logging
 import math
 import time
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -60,6 +60,7 @@ EVENT = ("time", "model", "learned", "labelled", "items", "seconds", "gain", "fl
 COUNTS = {"model", "learned", "labelled", "items"}
 REMEMBERED = 4096  # refreshes that are remembered
 AT_ONCE = 8192  # rows that are read to be forgotten
+LEAVE_SAMPLE = 128  # rows that are dropped from the sample together, where nothing can be forgotten
 STAGE_NUMBERS = 2**24  # of the vectors of a stage, at most: they are in memory while it is learned
 MOST_BYTES = 2**30  # of the keys of items that wait
 NO_KEYS = np.empty(0, np.int64)
@@ -77,12 +78,27 @@ class Lesson(NamedTuple):
     keys: Keys
     rows: NDArray[Any]
     labels: list[Any]
-    are_stored: bool = False  # already, and only their labels are new
+    are_stored: NDArray[np.bool_]  # already, and only their labels are new
 
     def some(self, places: list[int]) -> "Lesson":
         """Return the items at these places."""
         labels = [self.labels[i] for i in places]
-        return self._replace(keys=self.keys[places], rows=self.rows[places], labels=labels)
+        return Lesson(self.keys[places], self.rows[places], labels, self.are_stored[places])
+
+    @classmethod
+    def joined(cls, lessons: Sequence["Lesson"]) -> "Lesson":
+        """Return lessons as one."""
+        if len(lessons) == 1:
+            return lessons[0]
+        if not lessons:
+            return cls(NO_KEYS, np.empty((0, 0), np.float32), [], NO_KEYS > 0)
+        keys, rows, labels, are_stored = zip(*lessons, strict=True)
+        return cls(
+            np.concatenate(keys),
+            np.concatenate(rows),
+            [label for part in labels for label in part],
+            np.concatenate(are_stored),
+        )
 
 
 class Monitor(Streaming):
@@ -445,7 +461,7 @@ class Learner(Streaming):
         """Return a twin with the same knowledge, until it changes that."""
         twin = copy.copy(self)
         twin.monitor_, twin.calibration_ = snapshot(self.monitor_), snapshot(self.calibration_)
-        twin.delta, twin._shares_knowledge = None, True
+        twin.delta, twin._shares_knowledge = Delta(), True
         return twin
 
     def _own_knowledge(self) -> None:
@@ -461,10 +477,16 @@ class Learner(Streaming):
             self.calibration_.add(delta.counted)
         if delta.several is not None:
             self.several_ = delta.several
-        self._let_wait(delta.waits, delta.left)
+        self._let_wait(NO_KEYS, delta.left)
+        self._rename(*delta.renamed)
+        self._let_wait(delta.waits)
+        if len(delta.leaving_labels):
+            self._leave(delta.leaving_rows, delta.leaving_labels)
 
     def _let_wait(self, keys: Keys, left: Keys = NO_KEYS) -> None:
         """Let items wait, after the others; those that have ``left`` wait no more."""
+        if not (len(keys) or len(left)):
+            return
         waiting = self.waiting_keys
         before = waiting[~np.isin(waiting, np.concatenate([left, keys]))]  # they may wait anew
         self._set_waiting(np.concatenate([before, keys]))
@@ -542,6 +564,16 @@ class Learner(Streaming):
         """How many items more there must be for the next stage to be learned."""
         return max(0, self._stage - self.n_waiting)
 
+    @property
+    def n_until_forgotten(self) -> int:
+        """How many rows more have to leave for all that leave to be forgotten."""
+        return max(0, self._leave_together - self.n_leaving)
+
+    @property
+    def _leave_together(self) -> int:
+        """How many rows leave together."""
+        return int(self.hasher.batch_size) if self.hasher.can_forget else LEAVE_SAMPLE
+
     # --------------------------------------------------------------------- items come, and go
 
     def taught(
@@ -552,32 +584,40 @@ class Learner(Streaming):
         read: ReadVectors,
         *,
         gone: Keys = NO_KEYS,
+        renamed: tuple[Keys, Keys] = (NO_KEYS, NO_KEYS),
+        n_items: int,
         forget: bool = True,
     ) -> "Learner | None":
         """Return a twin that has learned from these items, None if there is nothing to learn.
 
         Labelled items ask for their neighbours first, by their ``codes`` of the serving model.
-        Items that are ``gone`` are let go before: see ``let_go``. ``read`` returns the vectors of
-        items that are stored.
+        Items that are ``gone`` are let go before (see ``let_go``), and those that are ``renamed``
+        are known by their new keys. There are ``n_items`` with these. ``read`` returns the vectors
+        of items that are stored.
         """
         now, directory, serving = time.time(), moment.directory, moment.model
         twin = self.let_go(moment, gone, read, forget=forget)
+        if np.isin((twin or self).waiting_keys, renamed[0]).any():
+            twin = twin or self._light_copy()
+            twin._rename(*renamed)
+            if twin.delta is not None:
+                twin.delta = twin.delta._replace(renamed=renamed)
         known = [i for i, label in enumerate(lesson.labels) if label is not None]
         chosen = known if self.hasher.needs_labels else [*range(len(lesson.keys))]
         if not chosen:
             return twin
-        place = "Collection.label" if lesson.are_stored else "Collection.add"
+        place = "Collection.label" if lesson.are_stored[0] else "Collection.add"
         rows = lesson.rows[chosen].astype(np.float32, copy=False)
         self.hasher_.refuse_extremes(rows, place, chosen)
-        labelled, delta = directory.n_labelled + len(known), Delta() if twin is None else twin.delta
-        twin = twin or self._loaded()._light_copy()
-        is_light = delta is not None and twin.n_until_stage > len(chosen)
-        delta = (delta or Delta())._replace(waits=lesson.keys[chosen], time=now, labelled=labelled)
+        twin, labelled = twin or self._loaded()._light_copy(), directory.n_labelled + len(known)
+        is_light = twin.delta is not None and twin.n_until_stage > len(chosen)
+        delta = twin.delta or Delta()
+        delta = delta._replace(waits=lesson.keys[chosen], time=now, labelled=labelled)
         if known:
             twin.several_ = isinstance(lesson.labels[known[0]], tuple)
             delta = delta._replace(several=twin.several_)
         if codes is not None and known:
-            own = lesson.keys[known] if lesson.are_stored else None
+            own = np.where(lesson.are_stored, lesson.keys, -1)[known]
             names = [lesson.labels[i] for i in known]
             judged = _judged(moment, codes[known], names, own)
             twin.monitor_.answers(judged.precisions, time=now, labelled=labelled)
@@ -587,7 +627,7 @@ class Learner(Streaming):
             twin._let_wait(delta.waits)
             twin.delta = delta
             return twin
-        n_items = len(directory) + (0 if lesson.are_stored else len(lesson.keys))
+        twin.delta = None
         twin._wait(lesson.some(chosen), moment, read, n_items)
         if twin.n_learned_ > self.n_learned_ and serving is not None:
             twin.monitor_.point(
@@ -625,50 +665,47 @@ class Learner(Streaming):
             learned = learned[moment.directory.listing.labels_of(learned) >= 0]
         for start in range(0, len(learned), AT_ONCE):
             some = learned[start : start + AT_ONCE]
-            twin = twin or self._loaded()._light_copy()
-            twin._leave(read(some), moment.directory.listing.label_names_of(some))
+            twin = twin or self._light_copy()
+            X, names = read(some), moment.directory.listing.label_names_of(some)
+            if twin.delta is not None:
+                twin.delta = twin.delta.leave(X, names)
+            twin._leave(X, names)
         return twin
 
-    def renamed(self, keys: Keys, new: Keys) -> "Learner | None":
-        """Return a twin that knows items by new keys, None if none of them waits."""
-        waiting, order = self.waiting_keys, np.argsort(keys)
-        there = np.isin(waiting, keys)
-        if not there.any():
-            return None
-        twin = self.copy()
-        waiting = waiting.copy()
-        waiting[there] = new[order[np.searchsorted(keys, waiting[there], sorter=order)]]
-        twin._set_waiting(waiting)
-        return twin
+    def _rename(self, old: Keys, new: Keys) -> None:
+        """Know items that wait by other keys."""
+        waiting, order = self.waiting_keys, np.argsort(old)
+        there = np.isin(waiting, old)
+        if there.any():
+            waiting = waiting.copy()
+            waiting[there] = new[order[np.searchsorted(old, waiting[there], sorter=order)]]
+            self._set_waiting(waiting)
 
-    def _leave(self, X: Matrix, names: list[Any]) -> None:
-        """Let rows leave; a method that can forget does so when there are enough of them."""
-        self._own_knowledge()
-        known = [i for i, name in enumerate(names) if name is not None]
-        if not self.hasher_.can_forget:
-            if self.reservoir_.drop(X[known]):
-                self.state = None
-            return
+    def _leave(self, X: Matrix, names: Sequence[Any]) -> None:
+        """Let rows leave; when there are enough of them, they are forgotten."""
         there = [self.leaving_rows_] if self.leaving_labels_ else []
         self.leaving_rows_ = np.concatenate([*there, X])
         self.leaving_labels_ = [*self.leaving_labels_, *names]
-        if self.n_leaving >= self.hasher_.batch_size:
+        if self.n_leaving >= self._leave_together:
             self.forget_leaving()
 
     def forget_leaving(self) -> None:
-        """Forget the rows that leave."""
+        """Forget the rows that leave, if the method can, and drop them from the sample."""
         self._own_knowledge()
         self._forget_leaving_pairs()
         if not self.leaving_labels_:
             return
         X, names = self.leaving_rows_, self.leaving_labels_
         known = [i for i, name in enumerate(names) if name is not None]
-        y = names if self.several_ else as_labels(names)
-        self.hasher_.forget(X, self._targets(y) if self.hasher_.needs_labels else None)
-        self.reservoir_.drop(X[known])
-        if not getattr(self.hasher_, "n_samples_seen_", 0):  # of all it knew, nothing is left
-            self.hasher_, self.is_ready_ = clone(self.hasher), False
-        self.leaving_rows_, self.leaving_labels_, self.state = X[:0], [], None
+        if self.hasher_.can_forget:
+            y = names if self.several_ else as_labels(names)
+            self.hasher_.forget(X, self._targets(y) if self.hasher_.needs_labels else None)
+            self.state = None
+            if not getattr(self.hasher_, "n_samples_seen_", 0):  # of all it knew, nothing is left
+                self.hasher_, self.is_ready_ = clone(self.hasher), False
+        if self.reservoir_.drop(X[known]):
+            self.state = None
+        self.leaving_rows_, self.leaving_labels_ = X[:0], []
 
     # ----------------------------------------------------------------------------- judged pairs
 
@@ -753,9 +790,14 @@ class Learner(Streaming):
         if rows:
             self._learn_rows(np.array(rows), self._targets(names))
 
+    @property
+    def forgets_pairs(self) -> bool:
+        """Whether rows that pairs have taught can be forgotten."""
+        return bool(self.hasher.can_forget) and not self.several_
+
     def leave_pairs(self, X: Matrix) -> None:
         """Let rows leave that pairs have taught, if the method can forget them."""
-        if len(X) and self.hasher.can_forget and not self.several_:
+        if len(X) and self.forgets_pairs:
             self._own_knowledge()
             self.leaving_pairs_ = np.concatenate([self.leaving_pairs_.reshape(-1, X.shape[1]), X])
             if len(self.leaving_pairs_) >= self.hasher.batch_size:
@@ -1072,23 +1114,20 @@ def as_labels(names: list[Any]) -> NDArray[Any]:
     return np.fromiter(names, object, len(names))
 
 
-def _judged(
-    moment: "Moment", codes: Codes, labels: list[Any], own: NDArray[np.int64] | None
-) -> Judged:
+def _judged(moment: "Moment", codes: Codes, labels: list[Any], own: NDArray[np.int64]) -> Judged:
     """What labelled items find now; where nobody gets an answer, none is judged."""
     backend, directory, n = moment.backend, moment.directory, min(LOOKED_AT, len(moment.directory))
     if backend is None or n == 0:
         return judge(codes[:0], [], NO_DISTANCES, [])
     if backend.is_shared:
         some = slice(None, None, -(-len(codes) // ASKED_ELSEWHERE) or 1)
-        codes, labels, own = codes[some], labels[some], None if own is None else own[some]
+        codes, labels, own = codes[some], labels[some], own[some]
     try:
         distances, keys = backend.search_soon(codes, n)
     except UnreachableError:
         return judge(codes[:0], [], NO_DISTANCES, [])
     there = directory.has(keys) if backend.is_shared else keys >= 0
-    if own is not None:
-        there &= keys != own[:, None]
+    there &= keys != own[:, None]
     names = iter(directory.listing.label_names_of(keys[there]))
     found = [[next(names) if each else None for each in row] for row in there.tolist()]
     return judge(codes, labels, np.where(there, distances, -1), found)

@@ -44,7 +44,9 @@ FOLDER, ACKNOWLEDGED = "log", "acknowledged"
 HEAD = struct.Struct("<QIQI")  # of a record: length, checksum, place, checksum of these
 WIDTH = struct.Struct("<I")  # of the length of the head
 NO_KEYS = np.empty(0, np.int64)
-FORMAT = 2  # of records; those of format 1 do not say so, and have the whole learner each
+# Of records; those of format 1 do not say so, and have the whole learner each. In those of format 2
+# a delta has fewer parts.
+FORMAT = 3
 
 
 class Change(NamedTuple):

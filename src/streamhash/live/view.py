@@ -213,6 +213,15 @@ class View:
 
     # ------------------------------------------------------------------------------- looking up
 
+    @property
+    def n_features(self) -> int | None:
+        """Length of the vectors, None while it is not known."""
+        model = self.now.model
+        if model is not None:  # searches come here: nothing stored is looked at
+            return int(model.n_features_in_)
+        with self._journal.lock:
+            return self._journal.n_features
+
     def __len__(self) -> int:
         with self.looking:
             return len(self.now.directory)
@@ -490,10 +499,10 @@ class View:
             self.now = self.now._replace(listing=self.now.directory.listing)
             self._labels_read = (self._labels_read[0], self._labels_read[1] + len(keys))
 
-    def delete(self, keys: Keys, ids: Sequence[Any]) -> None:
+    def delete(self, keys: Keys) -> None:
         """Show items no more."""
         with self._without(keys):
-            self.now.directory.delete(ids)
+            self.now.directory.delete_keys(keys)
 
     @contextmanager
     def _without(self, keys: Keys) -> Iterator[None]:

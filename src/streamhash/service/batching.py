@@ -5,7 +5,7 @@ only, and waits for nobody, is searched there and then: to hand it to a thread a
 longer. The only request that there is does not even wait for a turn. All others are searched in
 threads, and what comes meanwhile is the next batch. Codes and neighbours of a query do not depend
 on its company, so answers are the same.
-Items are added as if one request came after the other, and each is answered when they are stored.
+Requests that write are done as if one came after the other, and each is answered when it is stored.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from starlette.exceptions import HTTPException
 
 from streamhash.errors import StreamhashError, copies
-from streamhash.live import Added, Addition, Answer, Collection
+from streamhash.live import Addition, Answer, Collection, Write, Written
 from streamhash.live.search import PLAIN, SearchOptions
 from streamhash.service.answers import AT_ONCE, each_text, write_short
 from streamhash.service.workers import Places, Workers
@@ -32,11 +32,11 @@ from streamhash.threads import get_threads
 BATCH_QUERIES = 256  # of a batch, unless one request has more
 QUERIES_AT_ONCE = 100  # whose neighbours are made plain values at once: no thread waits long
 MOMENT = 0.002  # seconds that a batch may hold up the event loop
-BATCH_ADDS = 256  # requests of a batch
+BATCH_WRITES = 256  # requests of a batch
 WRITTEN_AT_ONCE = 4_096  # neighbours of a batch, at most, that are written as JSON together
 SHORT_TEXT, TEXTS_KEPT = 1_024, 16_384  # bytes of metadata, and how many, that stay written
 
-ENDED = "the service came to an end while items were added; look whether they are there."
+ENDED = "the service came to an end while items were written; look what is there."
 
 
 class Found(NamedTuple):
@@ -299,78 +299,82 @@ class SearchBatcher:
         self._pool.shutdown()
 
 
-class _Add(NamedTuple):
-    make: Callable[[], Addition]
-    stored: "asyncio.Future[Added]"
+class _Request(NamedTuple):
+    make: Callable[[], Write]
+    written: "asyncio.Future[Written]"
 
 
-class AddBatcher:
-    """Adds items to a collection for the requests of one event loop, one batch at a time.
+class WriteBatcher:
+    """Writes to a collection for the requests of one event loop, one batch at a time.
 
-    ``held_up`` is for whoever reads items and then changes them: nothing is added meanwhile.
+    ``held_up`` is for whoever reads items and then changes them: nothing is written meanwhile.
     """
 
     def __init__(self, collection: Collection, max_waiting: int) -> None:
         self._collection, self.held_up = collection, threading.Lock()
-        self._places = Places("write", max_waiting + BATCH_ADDS)
-        self._thread = Workers("add", 1, 0)  # its own, so that what was taken is not refused here
-        self._waiting: deque[_Add] = deque()
+        self._places = Places("write", max_waiting + BATCH_WRITES)
+        self._thread = Workers("batch", 1, 0)  # its own, so that what was taken is not refused here
+        self._waiting: deque[_Request] = deque()
         self._is_running = False
-        self.n_batches = self.n_requests = self.n_items = 0
+        self.n_batches = self.n_requests = self.n_added = 0
 
     @property
     def is_busy(self) -> bool:
-        """Whether items are being stored, or wait for it."""
+        """Whether a batch is being written, or waits for it."""
         return self._is_running
 
-    async def add(self, n_items: int, make: Callable[[], Addition]) -> Added:
-        """Add so many items, which ``make`` makes in a thread; return how many were stored."""
+    async def write(self, n_items: int, make: Callable[[], Write]) -> Written:
+        """Do what ``make`` makes in a thread, a write of so many items; return what came of it."""
         with self._places.one(n_items):
-            stored: asyncio.Future[Added] = asyncio.get_running_loop().create_future()
-            self._waiting.append(_Add(make, stored))
+            written: asyncio.Future[Written] = asyncio.get_running_loop().create_future()
+            self._waiting.append(_Request(make, written))
             if not self._is_running:
                 self._is_running = True
-                self._task = asyncio.create_task(self._store_all())  # kept, lest it be collected
-            return await stored
+                self._task = asyncio.create_task(self._write_all())  # kept, lest it be collected
+            return await written
 
-    async def _store_all(self) -> None:
-        """Store what waits, batch by batch, until nothing does; if it is ended, nobody waits on."""
+    async def _write_all(self) -> None:
+        """Write what waits, batch by batch, until nothing does; if it is ended, nobody waits on."""
         try:
             while self._waiting:
-                n = min(len(self._waiting), BATCH_ADDS)
-                await self._store([self._waiting.popleft() for _ in range(n)])
+                n = min(len(self._waiting), BATCH_WRITES)
+                await self._write([self._waiting.popleft() for _ in range(n)])
         finally:
             self._is_running = False
             self._fail(self._waiting, StreamhashError(ENDED))
             self._waiting.clear()
 
-    async def _store(self, batch: list[_Add]) -> None:
-        """Store a batch, and tell each request what came of it."""
+    async def _write(self, batch: list[_Request]) -> None:
+        """Write a batch, and tell each request what came of it."""
         self.n_batches, self.n_requests = self.n_batches + 1, self.n_requests + len(batch)
         try:
-            done = await self._thread.run(self._add_each, batch)
-            self.n_items += sum(each.stored for each in done if isinstance(each, Added))
-            for (_, stored), answer in zip(batch, done, strict=True):
-                if stored.done():  # given up meanwhile
+            done = await self._thread.run(self._write_each, batch)
+            for (_, written), answer in zip(batch, done, strict=True):
+                if written.done():  # given up meanwhile
                     continue
                 if isinstance(answer, Exception):
-                    stored.set_exception(answer)
+                    written.set_exception(answer)
                 else:
-                    stored.set_result(answer)
+                    written.set_result(answer)
         except Exception as error:  # noqa: BLE001  raised by each request
             self._fail(batch, error)
         except BaseException:
             self._fail(batch, StreamhashError(ENDED))
             raise
 
-    def _add_each(self, batch: list[_Add]) -> list[Added | Exception]:
+    def _write_each(self, batch: list[_Request]) -> list[Written | Exception]:
         with self.held_up:
-            return self._collection.add_each([each.make() for each in batch])
+            writes = [each.make() for each in batch]
+            done = self._collection.write_each(writes)
+        for write, answer in zip(writes, done, strict=False):
+            if isinstance(write, Addition) and isinstance(answer, Written):
+                self.n_added += answer.items
+        return done
 
-    def _fail(self, batch: Sequence[_Add], error: Exception) -> None:
-        for (_, stored), own in zip(batch, copies(error, len(batch)), strict=True):
-            if not stored.done():
-                stored.set_exception(own)
+    def _fail(self, batch: Sequence[_Request], error: Exception) -> None:
+        for (_, written), own in zip(batch, copies(error, len(batch)), strict=True):
+            if not written.done():
+                written.set_exception(own)
 
 
 def _wanted(batch: list[_Search], whole: Answer) -> NDArray[np.int64]:

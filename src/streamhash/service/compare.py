@@ -13,10 +13,11 @@ from streamhash.base import OnlineHasher
 from streamhash.classes import ClassTable
 from streamhash.hashers import METHODS
 from streamhash.labels import each_label
-from streamhash.live import Answer, Collection, Listing, check_vectors
+from streamhash.live import Answer, Collection, Listing
 from streamhash.search import HammingIndex
 from streamhash.service.batching import Found
 from streamhash.service.models import ByModel, CompareBody
+from streamhash.storable import check_vectors
 
 Integers = NDArray[np.int64]
 Rows = NDArray[np.float32]

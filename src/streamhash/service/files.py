@@ -74,7 +74,7 @@ def add_files(app: FastAPI, prefix: str) -> None:
                 return models.FileAdded(read=loaded.read, added=loaded.stored, columns=taken.text)
 
             try:
-                added = await here.writes.run_for(math.inf, add)  # nobody knows how many
+                added = await here.changes.run_for(math.inf, add)  # nobody knows how many
             except (InputError, FileError) as error:
                 text = str(error).replace(str(path), "the file")
                 if isinstance(error, FileError):  # it is not the service's own

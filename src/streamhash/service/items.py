@@ -8,7 +8,7 @@ from fastapi import FastAPI, Path, Query
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from streamhash.live import Addition, Item
+from streamhash.live import Addition, Deletion, Description, Item, Labelling
 from streamhash.service import models
 from streamhash.service.answers import Json
 from streamhash.service.description import BINARY, content, errors
@@ -97,7 +97,7 @@ def add_items(app: FastAPI, prefix: str, limits: Limits) -> None:
             name = here.id_of(id)
             return Addition([name], [body.vector], [body.label], body.metadata, "replace")
 
-        created = (await here.adds.add(1, item)).created == 1
+        created = (await here.writes.write(1, item)).created == 1
         return Json({"created": created}, 201 if created else 200)
 
     @app.patch(
@@ -109,10 +109,10 @@ def add_items(app: FastAPI, prefix: str, limits: Limits) -> None:
         """Change vector, label or fields of the metadata of an item; return all of it."""
 
         def do() -> bytearray:
-            with here.adds.held_up:  # what it reads is there until it has written
+            with here.writes.held_up:  # what it reads is there until it has written
                 return here.write(_plain(change(here, id, body)), 1)
 
-        return Json(await here.writes.run(do))
+        return Json(await here.changes.run(do))
 
     @app.delete(
         f"{prefix}/items/{{id:path}}",
@@ -121,7 +121,7 @@ def add_items(app: FastAPI, prefix: str, limits: Limits) -> None:
     )
     async def delete_item(here: Here, id: ItemId) -> Response:
         """Delete an item; what was learned from it is forgotten, if the method can."""
-        await here.writes.run(lambda: here.collection.delete([here.id_of(id)]))
+        await here.writes.write(1, lambda: Deletion([here.id_of(id)]))
         return Json({"deleted": 1})
 
     def change(here: Served, text: str, body: models.ItemChanges) -> Item:
@@ -173,13 +173,13 @@ def add_items(app: FastAPI, prefix: str, limits: Limits) -> None:
         def items() -> Addition:
             return Addition(body.ids, body.vectors, body.labels, body.metadata, body.existing)
 
-        return Json({"added": (await here.adds.add(len(body.vectors), items)).stored})
+        return Json({"added": (await here.writes.write(len(body.vectors), items)).items})
 
     @app.post(f"{prefix}/labels", response_model=models.Labelled, responses=errors(400, 403, 404))
     async def label(here: Here, body: models.LabelBody) -> Response:
         """Give items labels, and learn from them."""
         check(len(body.ids))
-        await here.writes.run_for(len(body.ids), here.collection.label, body.ids, body.labels)
+        await here.writes.write(len(body.ids), lambda: Labelling(body.ids, body.labels))
         return Json({"labelled": len(body.ids)})
 
     @app.post(
@@ -188,9 +188,7 @@ def add_items(app: FastAPI, prefix: str, limits: Limits) -> None:
     async def set_metadata(here: Here, body: models.MetadataBody) -> Response:
         """Give items other metadata; nothing is learned."""
         check(len(body.ids))
-        await here.writes.run_for(
-            len(body.ids), here.collection.set_metadata, body.ids, body.metadata
-        )
+        await here.writes.write(len(body.ids), lambda: Description(body.ids, body.metadata))
         return Json({"described": len(body.ids)})
 
     @app.post(f"{prefix}/feedback", response_model=models.Judged, responses=errors(400, 403, 404))
@@ -201,7 +199,7 @@ def add_items(app: FastAPI, prefix: str, limits: Limits) -> None:
         check(len(body.ids))
         asked = {"query": body.vectors, "query_id": body.query_ids}
         judge = partial(here.collection.feedback, id=body.ids, good=body.good, **asked)
-        n = await here.writes.run_for(len(body.ids), judge)
+        n = await here.changes.run_for(len(body.ids), judge)
         here.outdate_report()
         return Json({"judged": n})
 
@@ -211,5 +209,5 @@ def add_items(app: FastAPI, prefix: str, limits: Limits) -> None:
     async def delete(here: Here, body: models.IdsBody) -> Response:
         """Delete items; what was learned from them is forgotten, if the method can."""
         check(len(body.ids))
-        await here.writes.run_for(len(body.ids), here.collection.delete, body.ids)
+        await here.writes.write(len(body.ids), lambda: Deletion(body.ids))
         return Json({"deleted": len(body.ids)})

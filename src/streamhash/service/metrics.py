@@ -104,7 +104,7 @@ def _measure(here: Served) -> dict[str, Any]:
     served = {
         "search_batches": here.searches.n_batches,
         "search_queries": here.searches.n_queries,
-        "added_items": here.adds.n_items,
+        "added_items": here.writes.n_added,
         "writable": not here.collection.read_only,
     }
     try:

@@ -43,7 +43,7 @@ def add_reports(app: FastAPI, prefix: str) -> None:
         """Say which fields of the metadata people see first."""
         if here.collection.read_only:
             raise ReadOnlyError("display: this collection is open to read only.")
-        await here.writes.run(write_display, here.collection, body.model_dump())
+        await here.changes.run(write_display, here.collection, body.model_dump())
         here.outdate_report()
         return Json({**body.model_dump(), "guessed": False})
 

@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streamhash.errors import InputError
-from streamhash.live import check_vectors
 from streamhash.live.search import PLAIN
 from streamhash.service import models
 from streamhash.service.answers import Json, write_json
@@ -21,6 +20,7 @@ from streamhash.service.frames import TYPE, pack_frame
 from streamhash.service.guard import Limits, header
 from streamhash.service.routing import Here
 from streamhash.service.served import Served
+from streamhash.storable import check_vectors
 
 NUMBERS_AT_ONCE = 100_000  # that are checked at once; more of them in a thread
 NEIGHBOURS_AT_ONCE = 1_000  # that are written at once; more of them in a thread

@@ -13,7 +13,7 @@ from streamhash import __version__
 from streamhash.errors import InputError
 from streamhash.live import Collection, Item
 from streamhash.service.answers import write_json
-from streamhash.service.batching import AddBatcher, SearchBatcher
+from streamhash.service.batching import SearchBatcher, WriteBatcher
 from streamhash.service.compare import Comparison
 from streamhash.service.display import read_display
 from streamhash.service.guard import Limits
@@ -32,8 +32,8 @@ class Served:
         self.name, self.collection, self.limits = name, collection, limits
         self.searches = SearchBatcher(collection, limits.searches)
         self.reads = Workers("read", 4, limits.searches)
-        self.writes = Workers("write", 1, limits.searches)
-        self.adds = AddBatcher(collection, limits.searches)
+        self.writes = WriteBatcher(collection, limits.searches)
+        self.changes = Workers("write", 1, limits.searches)  # that no batch can do
         self.heavy = Workers("compare", 1, limits.searches // 64)
         # One: it is Python's work, and several threads of it hold up the loop by their turns.
         self.answers = Workers("long", 1, limits.searches)
@@ -142,7 +142,7 @@ class Served:
 
     async def drop(self) -> None:
         """Let what is being answered come to its end, and delete the collection."""
-        parts = (self.searches, self.adds, self.reads, self.writes, self.heavy, self.answers)
+        parts = (self.searches, self.writes, self.changes, self.reads, self.heavy, self.answers)
         while any(part.is_busy for part in parts):
             await asyncio.sleep(DRAIN_SECONDS)
         if self._refreshing is not None:

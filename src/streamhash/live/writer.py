@@ -1,0 +1,218 @@
+"""Who writes: writes are checked, stored as one change, and learned from, several at a time."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamhash.codes import Codes
+from streamhash.errors import InputError, copies
+from streamhash.live.arrow import Keys, to_json
+from streamhash.live.feedback import Feedback
+from streamhash.live.journal import Journal
+from streamhash.live.learner import Learner, Lesson
+from streamhash.live.log import NO_KEYS, Change
+from streamhash.live.validation import Validation
+from streamhash.live.view import View
+from streamhash.live.writes import (
+    VERBS,
+    Addition,
+    Deletion,
+    Description,
+    Group,
+    Labelling,
+    Later,
+    Part,
+    Write,
+    Written,
+    values_of,
+)
+
+
+class Writer:
+    """Changes a collection: what is stored, what searches see, and what has been learned."""
+
+    def __init__(
+        self, journal: Journal, view: View, learner: Learner, feedback: Feedback, checks: Validation
+    ) -> None:
+        self._journal, self._view, self._learner = journal, view, learner
+        self._feedback, self._checks = feedback, checks
+
+    def write_each(self, writes: Sequence[Write]) -> list[Written | Exception]:
+        """Do writes as if one came after the other, in as few commits as can be.
+
+        Returns what came of each, or its error; that of one is nothing to the others.
+        """
+        done: list[Written | Exception] = []
+        while len(done) < len(writes):
+            done += self._write_group(writes[len(done) :])
+        return done
+
+    def check(self, write: Write) -> None:
+        """Refuse what would be refused, and store nothing."""
+        with self._journal.changing(VERBS[type(write)], may_log=True):
+            self._checks.part(write, Group(self._journal, self._view, self._learner))
+
+    def _write_group(self, writes: Sequence[Write]) -> list[Written | Exception]:
+        """Do the first of some writes, as many as can be stored together."""
+        done: list[Written | Exception] = []
+        group = None
+        try:
+            with self._journal.changing(VERBS[type(writes[0])], may_log=True):
+                forget = self._journal.forget_deleted
+                group = Group(self._journal, self._view, self._learner, forget=forget)
+                for write in writes:
+                    try:
+                        part = self._checks.part(write, group)
+                    except Later:
+                        break
+                    except Exception as error:  # noqa: BLE001  whatever it is, it is of this call
+                        done.append(error)
+                        continue
+                    if len(part.ids):
+                        if not group.takes(part):
+                            break
+                        group.add(part)
+                    done.append(part.written())
+                if group.parts:
+                    self._store(group)
+        except Exception as error:  # noqa: BLE001  whatever it is, it is of these calls
+            if group is None:  # nothing can be changed, as each is told
+                return [error]
+            if isinstance(error, InputError) and len(group.parts) > 1:
+                return self._write_group(writes[:1])  # which of them it is, each alone tells
+            own = copies(error, len(done))
+            return [each if isinstance(each, Exception) else own[i] for i, each in enumerate(done)]
+        return done
+
+    def _store(self, group: Group) -> None:
+        """Store a group as one change, and learn from it."""
+        journal, view = self._journal, self._view
+        if not group.is_logged:
+            journal.fold_log()
+        parts = self._completed(group.parts)
+        new, labelled, deleted = (
+            [part for part in parts if part.kind in kinds]
+            for kinds in ((Addition, Description), (Labelling,), (Deletion,))
+        )
+        keys = journal.next_keys(sum(len(part.ids) for part in new), is_logged=group.is_logged)
+        learner, judged = self._learned(parts, keys)
+        old, gone = (_joined(part.touched for part in some) for some in (new, deleted))
+        given, labels = _joined(part.keys for part in labelled), values_of(labelled, "labels")
+        ids, rows = _joined(part.ids for part in new), _joined(part.rows for part in new)
+        names, texts = values_of(new, "labels"), values_of(new, "metadata")
+        codes = _joined(part.codes for part in new) if new and view.now.model is not None else None
+
+        def show() -> None:
+            """Do it in memory."""
+            if new:
+                view.append(keys, ids, names, codes, old, texts)
+            if labelled:
+                view.label(given, labels)
+            if deleted:
+                view.delete(gone)
+
+        if group.is_logged:
+            change = Change(
+                keys,
+                ids,
+                rows if new else None,
+                [to_json(name) for name in names],
+                texts,
+                codes,
+                gone=_joined([old, gone]),
+                labelled=given,
+                new_labels=[to_json(label) for label in labels],
+            )
+            with journal.recording(self._learner, learner, change):
+                show()
+        else:  # they are of one kind
+            n_labels = int(bool(labelled))
+            with journal.storing(self._learner, learner, items=1 - n_labels, labels=n_labels):
+                if new:
+                    journal.append_items(ids, rows, names, texts, codes)
+                elif labelled:
+                    journal.append_labels(given, labels)
+                else:
+                    journal.delete_items(gone)
+                show()
+            journal.delete_replaced(old)
+        journal.delete_feedback(judged)
+
+    def _completed(self, parts: Sequence[Part]) -> list[Part]:
+        """Return parts with the vectors of items that get labels, and the codes of all vectors."""
+        model, done = self._view.now.model, [*parts]
+        labelled = [i for i, part in enumerate(parts) if part.kind is Labelling]
+        rows = self._journal.vectors(_joined(parts[i].keys for i in labelled))
+        for i, own in zip(labelled, _split(rows, [parts[i] for i in labelled]), strict=True):
+            done[i] = parts[i]._replace(rows=own)
+        missing = [i for i, part in enumerate(done) if part.rows is not None and part.codes is None]
+        if model is None or not missing:
+            return done
+        rows = _joined(done[i].rows for i in missing)
+        codes = model.encode_rows(rows.astype(np.float32, copy=False))
+        for i, own in zip(missing, _split(codes, [done[i] for i in missing]), strict=True):
+            done[i] = done[i]._replace(codes=own)
+        return done
+
+    def _learned(self, parts: Sequence[Part], keys: Keys) -> tuple[Learner | None, Keys]:
+        """Return the learner after some parts, None if it is the same, and pairs that are gone."""
+        forget, directory = self._journal.forget_deleted, self._view.now.directory
+        forgets = forget and self._learner.hasher.can_forget
+        lessons, codes = list[Lesson](), list[Codes | None]()
+        gone, deleted, relabelled = list[Keys](), list[Keys](), list[Keys]()
+        renamed, start = list[tuple[Keys, Keys]](), 0
+        for part in parts:
+            own, leaving = part.keys, part.touched
+            if part.is_new:
+                own, start = keys[start : start + len(part.ids)], start + len(part.ids)
+            if part.kind is Description:
+                renamed.append((part.keys, own))
+                continue
+            coded = part.codes
+            if part.kind is Labelling:
+                before = directory.listing.label_names_of(own)
+                others = [i for i, old in enumerate(before) if old != part.labels[i]]
+                leaving = own[others]
+                relabelled.append(leaving)
+            else:
+                deleted.append(leaving)
+            gone.append(leaving)
+            if part.kind is Deletion:
+                continue
+            assert part.rows is not None
+            lesson = Lesson(own, part.rows, [*part.labels], np.full(len(own), not part.is_new))
+            if part.kind is Labelling and forgets:
+                # What it has learned with the same label is not to be learned twice.
+                lesson, coded = lesson.some(others), None if coded is None else coded[others]
+            lessons.append(lesson)
+            codes.append(coded)
+        old, new = (_joined(pair[i] for pair in renamed) for i in (0, 1))
+        before_last = (part for part in parts[:-1] if part.kind is not Labelling)
+        n_items = len(directory) + len(keys) - sum(len(part.touched) for part in before_last)
+        learner = self._learner.taught(
+            self._view.now,
+            Lesson.joined(lessons),
+            None if self._view.now.model is None else _joined(codes),
+            self._journal.vectors,
+            gone=_joined(gone),
+            renamed=(old, new),
+            n_items=n_items,
+            forget=forget,
+        )
+        learner, judged = self._feedback.without(_joined(deleted), learner)
+        learner, _ = self._feedback.without(_joined(relabelled), learner, queries=False)
+        return self._feedback.renamed(old, new, learner), judged
+
+
+def _joined(arrays: Iterable[Any]) -> Any:
+    """Return arrays as one; without any, no keys."""
+    found = [*arrays]
+    return found[0] if len(found) == 1 else np.concatenate(found) if found else NO_KEYS
+
+
+def _split(array: NDArray[Any], parts: Sequence[Part]) -> list[NDArray[Any]]:
+    """Return what was made of all parts at once, part by part."""
+    ends = np.cumsum([len(part.ids) for part in parts])[:-1]
+    return np.split(array, ends) if parts else []
