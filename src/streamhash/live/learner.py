@@ -477,9 +477,8 @@ class Learner(Streaming):
             self.calibration_.add(delta.counted)
         if delta.several is not None:
             self.several_ = delta.several
-        self._let_wait(NO_KEYS, delta.left)
+        self._let_wait(delta.waits, delta.left)
         self._rename(*delta.renamed)
-        self._let_wait(delta.waits)
         if len(delta.leaving_labels):
             self._leave(delta.leaving_rows, delta.leaving_labels)
 
@@ -592,16 +591,29 @@ class Learner(Streaming):
 
         Labelled items ask for their neighbours first, by their ``codes`` of the serving model.
         Items that are ``gone`` are let go before (see ``let_go``), and those that are ``renamed``
-        are known by their new keys. There are ``n_items`` with these. ``read`` returns the vectors
+        are known by their new keys afterwards. There are ``n_items`` with these. ``read`` returns the vectors
         of items that are stored.
         """
-        now, directory, serving = time.time(), moment.directory, moment.model
         twin = self.let_go(moment, gone, read, forget=forget)
+        twin = self._taught(twin, moment, lesson, codes, read, n_items)
         if np.isin((twin or self).waiting_keys, renamed[0]).any():
             twin = twin or self._light_copy()
             twin._rename(*renamed)
             if twin.delta is not None:
                 twin.delta = twin.delta._replace(renamed=renamed)
+        return twin
+
+    def _taught(
+        self,
+        twin: "Learner | None",
+        moment: "Moment",
+        lesson: Lesson,
+        codes: Codes | None,
+        read: ReadVectors,
+        n_items: int,
+    ) -> "Learner | None":
+        """Return the twin that has let items go, or else a new one, as it is after a lesson."""
+        now, directory, serving = time.time(), moment.directory, moment.model
         known = [i for i, label in enumerate(lesson.labels) if label is not None]
         chosen = known if self.hasher.needs_labels else [*range(len(lesson.keys))]
         if not chosen:
