@@ -493,11 +493,12 @@ def test_items_with_several_labels_that_wait_are_deltas_too(tmp_path):
     items.close()
 
 
-def test_logs_of_format_1_are_read(tmp_path):
-    """Each record has the whole learner; they were written before there were deltas."""
-    with zipfile.ZipFile(FILES / "log1-collection.zip") as archive:
+@pytest.mark.parametrize("name", ["log1", "log2"])
+def test_logs_of_earlier_formats_are_read(tmp_path, name):
+    """In format 1 each record has the whole learner; in format 2 deltas have fewer parts."""
+    with zipfile.ZipFile(FILES / f"{name}-collection.zip") as archive:
         archive.extractall(tmp_path)
-    facts = json.loads((FILES / "log1-collection.json").read_text())
+    facts = json.loads((FILES / f"{name}-collection.json").read_text())
 
     def check(items):
         found = items.get(items.ids)
