@@ -1,11 +1,12 @@
 """What a small add costs, and what many at once: beside Lance's append and SQLite's insert.
 
 Vectors of 128 dimensions, codes of 64 bits, all durable (``synchronous=FULL`` of SQLite, synced
-here; Lance syncs nothing). Where the time of a single add goes; adds a second of 1, 8 and 64
-threads, and of 1, 8 and 64 clients of a service in another process, who are ``wrk``; batches of
-1,000; and adds, deletes and searches for long, by tenths, and then by turns with a collection of
-the size of the second tenth, so that what else the machine does strikes both alike. At last another
-thread searches all the while, and the log is folded, and all tidied up, far more often.
+here; Lance syncs nothing). Where the time of a single add goes; writes of every kind, of one row
+each, by 1, 8 and 64 threads, and by 1, 8 and 64 clients of a service in another process, who are
+``wrk``; batches of 1,000; and adds, deletes and searches for long, by tenths, and then by turns
+with a collection of the size of the second tenth, so that what else the machine does strikes both
+alike. At last another thread searches all the while, and the log is folded, and all tidied up, far
+more often.
 
     python benchmarks/commits.py [--adds 100000] [--folder DISK] [--part threads]
 
@@ -28,16 +29,17 @@ from typing import Any
 import numpy as np
 
 from _machine import describe_machine
-from serve_empty import SCRIPT, processor
+from serve_empty import processor
 from serve_load import service
 from streamhash import SDOH, set_threads
-from streamhash.live import Collection, journal, learner, log, view
+from streamhash.live import Collection, journal, learner, log, validation, view, writer
 
 D, BITS, BATCH = 128, 64, 1000
 SEARCHED = 5000  # adds beside searches, at least,
 FOLDED = 64  # of which so many are in the log when it is folded
 PAUSE = 0.001  # seconds from a search to the next
 IDLE = 0.0005  # seconds of a look for something to tidy up, when there is nothing
+SERVED, ASKED = 60_000, 20_000  # items of the service, and requests of one kind and length, at most
 RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((5000, D)).astype(np.float32)
 Y = RANDOM.integers(10, size=5000).tolist()
@@ -73,6 +75,64 @@ def made(folder: Path, name: str) -> Collection:
 
 def row(i: int) -> slice:
     return slice(i % len(X), i % len(X) + 1)
+
+
+def vector(i: int) -> list[float]:
+    values: list[float] = X[i % len(X)].astype(float).round(4).tolist()
+    return values
+
+
+# Writes of one row: as a call, and as a request (its method, path and body).
+KINDS: dict[str, tuple[Callable[[Collection, int], Any], Callable[[int], tuple[str, str, str]]]] = {
+    "add": (
+        lambda items, i: items.add([i], X[row(i)]),
+        lambda i: ("POST", "items", json.dumps({"ids": [i], "vectors": [vector(i)]})),
+    ),
+    "add, with a label": (
+        lambda items, i: items.add([i], X[row(i)], Y[row(i)]),
+        lambda i: (
+            "POST",
+            "items",
+            json.dumps({"ids": [i], "vectors": [vector(i)], "labels": Y[row(i)]}),
+        ),
+    ),
+    "label": (
+        lambda items, i: items.label([i], Y[row(i)]),
+        lambda i: ("POST", "labels", json.dumps({"ids": [i], "labels": Y[row(i)]})),
+    ),
+    "metadata": (
+        lambda items, i: items.set_metadata([i], [{"n": i}]),
+        lambda i: ("POST", "metadata", json.dumps({"ids": [i], "metadata": [{"n": i}]})),
+    ),
+    "replace": (
+        lambda items, i: items.add([i], X[row(i)], Y[row(i)], existing="replace"),
+        lambda i: (
+            "PUT",
+            f"items/{i}",
+            json.dumps({"vector": vector(i), "label": Y[i % len(Y)]}),
+        ),
+    ),
+    "delete": (
+        lambda items, i: items.delete([i]),
+        lambda i: ("DELETE", f"items/{i}", ""),
+    ),
+}
+# Asks wrk's server by these, one after the other: each line has a method, a path and a body.
+WRITE = """
+local lines, n = {}, 0
+for line in io.lines(os.getenv("REQUESTS")) do lines[#lines + 1] = line end
+function request()
+  n = n % #lines + 1
+  local method, path, body = lines[n]:match("([^\t]*)\t([^\t]*)\t(.*)")
+  return wrk.format(method, "/api/" .. path, {["Content-Type"] = "application/json"}, body)
+end
+function done(summary, latency)
+  local e = summary.errors
+  local failed = e.connect + e.read + e.write + e.status + e.timeout
+  io.write(string.format("DONE %d %d %d %f %f", summary.requests, summary.duration, failed,
+    latency.mean, latency:percentile(99)))
+end
+"""
 
 
 class Parts:
@@ -131,10 +191,10 @@ def single(folder: Path, n: int) -> None:
         spent.time("Lance: what was learned, folds, tidying", journal.Journal, "tidy")
         spent.time("Lance: what was learned, folds, tidying", journal.Journal, "_follow_state")
         spent.time("Lance: is it the only writer?", journal.Journal, "_refuse_second")
-        spent.time("ours: checks", Collection, "_checked")
-        spent.time("ours: codes", Collection, "_codes")
+        spent.time("ours: checks", validation.Validation, "part")
+        spent.time("ours: codes", writer.Writer, "_completed")
         spent.time("ours: a stage is learned", learner.Learner, "learn")
-        spent.time("ours: neighbours, counted", Collection, "_taught")
+        spent.time("ours: neighbours, counted", writer.Writer, "_learned")
         spent.time("ours: memory that searches see", view.View, "append")
         spent.time("ours: all else", items, "add")
         try:
@@ -171,22 +231,24 @@ def single(folder: Path, n: int) -> None:
 
 
 def together(folder: Path, n: int) -> None:
-    """Threads that add single rows."""
+    """Threads that write single rows."""
     print(f"\n{'threads, single rows':<34}{'a second':>10}{'CPU, ms':>10}{'rows a sync':>13}")
-    items, start = made(folder, "threads"), 10_000
-    for labelled in (False, True):
+    items, starts = made(folder, "threads"), dict.fromkeys(KINDS, 10_000)
+    starts["add, with a label"] = 10**6
+    for kind, (write, _) in KINDS.items():
         for n_threads in (1, 8, 64):
             size = n if n_threads > 1 else max(100, n // 10)
             records: list[int] = []
-            append = log.Log.append
+            append, start = log.Log.append, starts[kind]
+            starts[kind] += size
 
             def counted(self: log.Log, change: log.Change) -> int:
-                records.append(len(change.keys))  # noqa: B023
+                records.append(max(map(len, (change.keys, change.labelled, change.gone))))  # noqa: B023
                 return append(self, change)  # noqa: B023
 
             def work(number: int) -> None:
                 for i in range(start + number, start + size, n_threads):  # noqa: B023
-                    items.add([i], X[row(i)], Y[row(i)] if labelled else None)  # noqa: B023
+                    write(items, i)  # noqa: B023
 
             log.Log.append = counted  # type: ignore[method-assign]
             threads = [threading.Thread(target=work, args=(each,)) for each in range(n_threads)]
@@ -197,41 +259,44 @@ def together(folder: Path, n: int) -> None:
                 thread.join()
             seconds, used = time.perf_counter() - began, time.process_time() - used
             log.Log.append = append  # type: ignore[method-assign]
-            name = f"{n_threads}, {'with' if labelled else 'without'} labels"
             print(
-                f"{name:<34}{size / seconds:>10,.0f}{1e3 * used / size:>10.2f}"
-                f"{np.mean(records):>13.1f}"
+                f"{f'{n_threads}, {kind}':<34}{size / seconds:>10,.0f}{1e3 * used / size:>10.2f}"
+                f"{np.mean(records):>13.1f}",
+                flush=True,
             )
-            start += size
     items.close()
 
 
 def served(folder: Path, seconds: int) -> None:
-    """Clients of a service that add single rows, each waiting for its answer."""
+    """Clients of a service that write single rows, each waiting for its answer."""
     if shutil.which("wrk") is None:
         print("\nno wrk (apt-get install wrk): clients over HTTP are left out")
         return
-    made(folder, "served").close()
-    (folder / "ask.lua").write_text(SCRIPT)
+    items, asked = made(folder, "served"), folder / "requests"
+    starts = dict.fromkeys(KINDS, 10_000)
+    starts |= {"add": 10**6, "add, with a label": 2 * 10**6}
+    for start in range(10_000, 10_000 + SERVED, BATCH):
+        items.add(range(start, start + BATCH), X[:BATCH])
+    items.close()
+    (folder / "write.lua").write_text(WRITE)
     head = f"{'clients over HTTP, single rows':<34}{'a second':>10}{'CPU, ms':>10}"
     print(f"\n{head}{'mean, ms':>10}{'p99, ms':>10}{'failed':>8}")
     with service(folder / "served") as (url, pid):
-        for labelled in (False, True):
-            rows = zip(X.astype(float).round(4).tolist(), Y, strict=True)
-            bodies = [{"vectors": [x], **({"labels": [y]} if labelled else {})} for x, y in rows]
-            (folder / "bodies").write_text("\n".join(map(json.dumps, bodies)))
+        for kind, (_, request) in KINDS.items():
             for clients in (1, 8, 64):
+                ids = range(starts[kind], starts[kind] + ASKED)
+                asked.write_text("\n".join("\t".join(request(i)) for i in ids))
                 command = ["wrk", "-t1", f"-c{clients}", f"-d{seconds}s", "-s"]
-                command += [str(folder / "ask.lua"), f"{url}/api/items"]
-                environment, used = {**os.environ, "BODIES": str(folder / "bodies")}, processor(pid)
+                command += [str(folder / "write.lua"), url]
+                environment, used = {**os.environ, "REQUESTS": str(asked)}, processor(pid)
                 said = subprocess.run(
                     command, env=environment, capture_output=True, text=True, check=True
                 )
                 used = processor(pid) - used
                 n, duration, failed, mean, p99 = said.stdout.rpartition("DONE ")[2].split()
-                name = f"{clients}, {'with' if labelled else 'without'} labels"
+                starts[kind] += int(n) + clients  # some were sent, and no answer awaited
                 print(
-                    f"{name:<34}{int(n) / (int(duration) / 1e6):>10,.0f}"
+                    f"{f'{clients}, {kind}':<34}{int(n) / (int(duration) / 1e6):>10,.0f}"
                     f"{1e3 * used / max(int(n), 1):>10.2f}{float(mean) / 1000:>10.1f}"
                     f"{float(p99) / 1000:>10.1f}{failed:>8}",
                     flush=True,
@@ -392,7 +457,7 @@ def searched(items: Collection, n: int) -> None:
 PARTS: dict[str, Callable[[Path, int], None]] = {
     "single": lambda folder, n: single(folder, max(100, n // 250)),
     "threads": lambda folder, n: together(folder, max(500, n // 25)),
-    "http": lambda folder, n: served(folder, 3 if n < 50_000 else 6),
+    "http": lambda folder, n: served(folder, 2 if n < 50_000 else 3),
     "batches": lambda folder, n: batches(folder, max(200, n // 500)),
     "lasting": lasting,
 }

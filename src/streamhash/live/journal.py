@@ -592,14 +592,11 @@ class Journal:
 
     # -------------------------------------------------------------------------------------- log
 
-    def takes(self, n: int, n_bytes: int = 0) -> bool:
-        """Whether a change of so many items, and bytes of vectors, goes to the log."""
-        return (
-            self.folder is not None
-            and self.has_items
-            and n <= SMALL_KEYS
-            and n_bytes <= SMALL_BYTES
-        )
+    def takes(self, n: int, n_new: int = 0) -> bool:
+        """Whether a change of so many items, so many of them to be stored, goes to the log."""
+        if self.folder is None or n > SMALL_KEYS or self.n_features is None:
+            return False
+        return n_new * self.n_features * np.dtype(self.vector_type).itemsize <= SMALL_BYTES
 
     @contextmanager
     def recording(self, learner: Learner, twin: Learner | None, change: Change) -> Iterator[None]:

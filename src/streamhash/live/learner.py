@@ -591,8 +591,8 @@ class Learner(Streaming):
 
         Labelled items ask for their neighbours first, by their ``codes`` of the serving model.
         Items that are ``gone`` are let go before (see ``let_go``), and those that are ``renamed``
-        are known by their new keys afterwards. There are ``n_items`` with these. ``read`` returns the vectors
-        of items that are stored.
+        are known by their new keys afterwards. There are ``n_items`` with these. ``read`` returns
+        the vectors of items that are stored.
         """
         twin = self.let_go(moment, gone, read, forget=forget)
         twin = self._taught(twin, moment, lesson, codes, read, n_items)

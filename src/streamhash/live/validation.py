@@ -15,6 +15,7 @@ from streamhash.labels import ItemLabel, check_item_labels, each_label
 from streamhash.live.arrow import Keys
 from streamhash.live.journal import Journal
 from streamhash.live.learner import Learner
+from streamhash.live.log import NO_KEYS
 from streamhash.live.view import View
 from streamhash.live.writes import (
     VERBS,
@@ -75,8 +76,8 @@ class Validation:
         if not there.any():
             return new
         if existing == "replace":
-            self._warn_of_loss(new, write)
-            return new
+            given = {"labels": write.y, "metadata": write.metadata}
+            return new._replace(losses=tuple(name for name, each in given.items() if each is None))
         if existing == "update":
             return self._completed(new, place)
         if existing == "refuse":
@@ -105,12 +106,11 @@ class Validation:
         """Return items to be stored anew with other metadata, as if replaced by themselves."""
         if len(keys) == 0:
             return Part(Description, keys, ids)
-        old = self._journal.items(keys, codes=self._view.now.number)
         if is_update:
-            both = _merged(old.metadata, texts)
+            both = _merged(self._journal.items(keys, vectors=False).metadata, texts)
             texts = check_metadata(both, len(keys), place="Collection.update")
         labels = self._view.now.directory.listing.label_names_of(keys)
-        return Part(Description, keys, ids, old.vectors, labels, texts, old.codes)
+        return Part(Description, keys, ids, None, labels, texts)
 
     def _completed(self, new: Part, place: str) -> Part:
         """Take what did not come from the items whose place these take."""
@@ -124,17 +124,19 @@ class Validation:
             labels[i], texts[i] = name if labels[i] is None else labels[i], text
         return new._replace(labels=labels, metadata=texts)
 
-    def _warn_of_loss(self, new: Part, write: Addition) -> None:
+    def warn_of_loss(self, parts: Sequence[Part]) -> None:
         """Say once that items which take the place of others have nothing of theirs."""
-        if self._loss_is_known:
+        losing = [part for part in parts if part.losses and len(part.touched)]
+        if self._loss_is_known or not losing:
             return
-        lost = []
-        if write.y is None:
-            labels = self._view.now.directory.listing.label_names_of(new.touched)
-            lost += ["labels"] if any(label is not None for label in labels) else []
-        if write.metadata is None:
-            there = self._journal.items(new.touched[:METADATA_READ], vectors=False).metadata
-            lost += ["metadata"] if any(each is not None for each in there) else []
+        of_labels, of_metadata = (
+            np.concatenate([NO_KEYS, *(part.touched for part in losing if name in part.losses)])
+            for name in ("labels", "metadata")
+        )
+        labels = self._view.now.directory.listing.label_names_of(of_labels)
+        metadata = self._journal.items(of_metadata[:METADATA_READ], vectors=False).metadata
+        had = {"labels": labels, "metadata": metadata}
+        lost = [name for name in had if any(each is not None for each in had[name])]
         if lost:
             self._loss_is_known = True
             logger.warning(

@@ -92,6 +92,7 @@ class Writer:
         if not group.is_logged:
             journal.fold_log()
         parts = self._completed(group.parts)
+        self._checks.warn_of_loss(parts)
         new, labelled, deleted = (
             [part for part in parts if part.kind in kinds]
             for kinds in ((Addition, Description), (Labelling,), (Deletion,))
@@ -141,18 +142,19 @@ class Writer:
         journal.delete_feedback(judged)
 
     def _completed(self, parts: Sequence[Part]) -> list[Part]:
-        """Return parts with the vectors of items that get labels, and the codes of all vectors."""
+        """Return parts with the vectors that their items have, and with codes of all vectors."""
         model, done = self._view.now.model, [*parts]
-        labelled = [i for i, part in enumerate(parts) if part.kind is Labelling]
-        rows = self._journal.vectors(_joined(parts[i].keys for i in labelled))
-        for i, own in zip(labelled, _split(rows, [parts[i] for i in labelled]), strict=True):
+        there = [i for i, part in enumerate(parts) if part.rows is None and not part.is_gone]
+        rows = self._journal.vectors(_joined(parts[i].keys for i in there))
+        rows = rows.astype(self._journal.vector_type, copy=False)
+        for i, own in zip(there, _split(rows, [parts[i] for i in there]), strict=True):
             done[i] = parts[i]._replace(rows=own)
-        missing = [i for i, part in enumerate(done) if part.rows is not None and part.codes is None]
-        if model is None or not missing:
+        coded = [i for i, part in enumerate(done) if not part.is_gone]
+        if model is None or not coded:
             return done
-        rows = _joined(done[i].rows for i in missing)
+        rows = _joined(done[i].rows for i in coded)
         codes = model.encode_rows(rows.astype(np.float32, copy=False))
-        for i, own in zip(missing, _split(codes, [done[i] for i in missing]), strict=True):
+        for i, own in zip(coded, _split(codes, [done[i] for i in coded]), strict=True):
             done[i] = done[i]._replace(codes=own)
         return done
 

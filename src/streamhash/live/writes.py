@@ -89,10 +89,11 @@ class Part(NamedTuple):
     kind: type[Write]  # Addition, Labelling, Description or Deletion
     keys: Keys  # of the items that are there, -1 for others
     ids: NDArray[Any]
-    rows: NDArray[Any] | None = None
+    rows: NDArray[Any] | None = None  # None: those that the items have
     labels: Sequence[Any] = ()
     metadata: Sequence[str | None] = ()  # JSON
-    codes: Codes | None = None  # if they are known
+    codes: Codes | None = None
+    losses: tuple[str, ...] = ()  # what did not come and others may have whose place these take
 
     def some(self, places: NDArray[np.int64]) -> "Part":
         """Return the items at these places."""
@@ -113,9 +114,9 @@ class Part(NamedTuple):
         return self.kind in (Addition, Description)
 
     @property
-    def n_bytes(self) -> int:
-        """The size of vectors to be stored."""
-        return self.rows.nbytes if self.is_new and self.rows is not None else 0
+    def is_gone(self) -> bool:
+        """Whether items are deleted."""
+        return self.kind is Deletion
 
     @property
     def named(self) -> list[Any]:
@@ -146,7 +147,7 @@ class Group:
         self._first_key = int(journal.next_keys(1)[0])  # a mark: items may get others
         self._keys: dict[Any, int] = {}  # of its new items, by their ids
         self._touched: set[int] = set()
-        self._n_rows = self._n_bytes = self._n_learned = 0
+        self._n_rows = self._n_new = self._n_learned = 0
         self._is_full = self.is_logged = False
 
     def find(self, ids: NDArray[Any], *, may_be_new: bool = False) -> Keys:
@@ -164,8 +165,8 @@ class Group:
 
     def takes(self, part: Part) -> bool:
         """Whether a write may be stored with the others."""
-        n, n_bytes = self._n_rows + len(part.ids), self._n_bytes + part.n_bytes
-        is_logged = self._journal.takes(n, n_bytes)
+        n, n_new = self._n_rows + len(part.ids), self._n_new + len(part.ids) * part.is_new
+        is_logged = self._journal.takes(n, n_new)
         if not self.parts:
             self.is_logged = is_logged
             return True
@@ -185,7 +186,8 @@ class Group:
             if part.ids.dtype != object:
                 self.next_id = max(self.next_id, int(part.ids.max()) + 1)
         self._touched.update(touched.tolist())
-        self._n_rows, self._n_bytes = self._n_rows + len(names), self._n_bytes + part.n_bytes
+        self._n_rows += len(names)
+        self._n_new += len(names) * part.is_new
         self._n_learned += n_learned
         self.parts.append(part)
         self._is_full = (
