@@ -25,7 +25,7 @@ from ways import Way
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 UPPER = ("cli/", "lab/", "live/", "service/")
 # The most files of its layers that a call may pass; calls into the core are listed apart.
-LIMITS = {"partial_fit": 8, "transform and search": 8, "bench": 12, "add": 13, "HTTP search": 17}
+LIMITS = {"partial_fit": 8, "transform and search": 8, "bench": 12, "add": 15, "HTTP search": 17}
 
 X, y = load_digits(return_X_y=True)
 staged = partial(SDOH, memory=0, features=None)  # its memory passes more files: the page says which

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from streamhash import SDOH, ConflictError, FileError, InputError
-from streamhash.live import Addition, Collection, Written, groups as groups_module, writes
+from streamhash.live import Addition, Collection, Written, groups as groups_module, writer
 from streamhash.live.groups import Groups
 from streamhash.live.log import Log
 
@@ -134,7 +134,7 @@ def test_a_disk_that_fails_is_an_error_of_all_and_nothing_is_stored(tmp_path, mo
 
 
 def test_an_unforeseen_fault_is_an_error_of_those_that_it_met(tmp_path, monkeypatch):
-    monkeypatch.setattr(writes, "GROUP_ROWS", 2)
+    monkeypatch.setattr(writer, "GROUP_ROWS", 2)
     X, y = stream()
     items, append, n_groups = made(tmp_path / "items"), Log.append, count()
 
@@ -313,7 +313,7 @@ def test_ctrl_c_at_any_line_leaves_nobody_waiting(n_others):
 
 
 def test_large_calls_are_groups_of_their_own(tmp_path, monkeypatch):
-    monkeypatch.setattr(writes, "GROUP_ROWS", 10)
+    monkeypatch.setattr(writer, "GROUP_ROWS", 10)
     X, _ = stream()
     items = made(tmp_path / "items")
     sizes = [4, 4, 4, 30, 1]

@@ -154,7 +154,7 @@ class Feedback:
         Unless ``queries`` stay, those go too that were asked for these items alone.
         """
         old = self._learner
-        judged = self._read() if old.n_judged_ and len(keys) else None
+        judged = self._read() if len(keys) else None
         if judged is None or not judged.about(keys).any():
             return learner, keys[:0]
         numbers = judged.numbers[judged.about(keys)]
@@ -177,7 +177,7 @@ class Feedback:
     def renamed(self, keys: Keys, new: Keys, learner: Learner | None) -> Learner | None:
         """Let judgements follow items that get other keys; return the learner."""
         old = self._learner
-        if not old.n_judged_ or not len(keys) or not self._read().about(keys).any():
+        if not len(keys) or not self._read().about(keys).any():
             return learner
         twin = learner or old.copy()
         self._journal.append_feedback(renaming(twin.n_judged_, keys, new))

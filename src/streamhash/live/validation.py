@@ -3,12 +3,13 @@
 import json
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamhash.base import OnlineHasher
+from streamhash.codes import Codes
 from streamhash.errors import ConflictError, InputError, NotFoundError, shown
 from streamhash.hashers import METHODS
 from streamhash.labels import ItemLabel, check_item_labels, each_label
@@ -22,20 +23,69 @@ from streamhash.live.writes import (
     Addition,
     Deletion,
     Description,
-    Group,
     Labelling,
-    Part,
     Update,
     Write,
+    Written,
 )
 from streamhash.parameters import Choice, check_parameters
 from streamhash.search.ids import LARGEST_ID, check_ids, check_once, kind
 from streamhash.storable import check_metadata, check_new_ids, check_vectors
 
+if TYPE_CHECKING:
+    from streamhash.live.writer import Group
+
 logger = logging.getLogger(__name__)
 
 MOST_CLASSES = 10_000  # different labels, where items have several: columns of what is learned
 METADATA_READ = 1024  # items whose metadata, of up to a megabyte each, are read at a time
+
+
+class Part(NamedTuple):
+    """What a write comes to, once it is checked: a part of what is stored together."""
+
+    kind: type[Write]  # Addition, Labelling, Description or Deletion
+    keys: Keys  # of the items that are there, -1 for others
+    ids: NDArray[Any]
+    rows: NDArray[Any] | None = None  # None: those that the items have
+    labels: Sequence[Any] = ()
+    metadata: Sequence[str | None] = ()  # JSON
+    codes: Codes | None = None
+    losses: tuple[str, ...] = ()  # what did not come and others may have whose place these take
+
+    def some(self, places: NDArray[np.int64]) -> "Part":
+        """Return the items at these places."""
+        assert self.rows is not None
+        labels, texts = ([values[i] for i in places] for values in (self.labels, self.metadata))
+        return Part(
+            self.kind, self.keys[places], self.ids[places], self.rows[places], labels, texts
+        )
+
+    @property
+    def touched(self) -> Keys:
+        """The keys of items that are there and are changed, or make room for others."""
+        return self.keys[self.keys >= 0]
+
+    @property
+    def is_new(self) -> bool:
+        """Whether items are stored anew."""
+        return self.kind in (Addition, Description)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether items are deleted."""
+        return self.kind is Deletion
+
+    @property
+    def named(self) -> list[Any]:
+        """The labels to be learned from."""
+        is_taught = self.kind in (Addition, Labelling)
+        return [label for label in self.labels if label is not None] if is_taught else []
+
+    def written(self) -> Written:
+        """Return what came of it."""
+        n = len(self.ids)
+        return Written(n, n - len(self.touched) if self.kind is Addition else 0)
 
 
 class Validation:
@@ -45,7 +95,7 @@ class Validation:
         self._journal, self._view, self._learner = journal, view, learner
         self._loss_is_known = False  # of what replaced items had
 
-    def part(self, write: Write, group: Group) -> Part:
+    def part(self, write: Write, group: "Group") -> Part:
         """Return what a write comes to, after those of a group."""
         place = f"Collection.{VERBS[type(write)]}"
         if isinstance(write, Addition):
@@ -60,7 +110,7 @@ class Validation:
             return self._described(keys, ids, texts)
         return Part(Deletion, keys, ids)
 
-    def _addition(self, write: Addition, group: Group, place: str) -> Part:
+    def _addition(self, write: Addition, group: "Group", place: str) -> Part:
         existing = write.existing
         check_parameters(
             place,
@@ -87,7 +137,7 @@ class Validation:
             )
         return new.some(np.flatnonzero(~there))
 
-    def _update(self, write: Update, group: Group, place: str) -> Part:
+    def _update(self, write: Update, group: "Group", place: str) -> Part:
         if write.X is None and write.y is None and write.metadata is None:
             raise InputError(f"{place}: nothing came; pass X, y or metadata.")
         keys, ids = self._find(write.ids, group, place)
@@ -194,7 +244,7 @@ class Validation:
             )
         return names
 
-    def _find(self, ids: Any, group: Group, place: str) -> tuple[Keys, NDArray[Any]]:
+    def _find(self, ids: Any, group: "Group", place: str) -> tuple[Keys, NDArray[Any]]:
         """Return the keys of items that are there, and their checked ids."""
         names = check_ids(ids, place=place)
         check_once(names, place=place)

@@ -1,6 +1,15 @@
-"""Who writes: writes are checked, stored as one change, and learned from, several at a time."""
+"""Who writes: writes are checked, stored as one change, and learned from, several at a time.
+
+Writes that come at the same time are a group, as if one came after the other. What a write depends
+on must not be changed by those before it in its group. So a group ends before one that touches what
+it touches, where a stage is full and something is learned, where what leaves is forgotten, and with
+the first items and the first labels of a collection. A group that does not go to the log is of
+writes of one kind.
+"""
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,21 +22,112 @@ from streamhash.live.feedback import Feedback
 from streamhash.live.journal import Journal
 from streamhash.live.learner import Learner, Lesson
 from streamhash.live.log import NO_KEYS, Change
-from streamhash.live.validation import Validation
+from streamhash.live.validation import Part, Validation
 from streamhash.live.view import View
 from streamhash.live.writes import (
     VERBS,
     Addition,
     Deletion,
     Description,
-    Group,
     Labelling,
-    Later,
-    Part,
     Write,
     Written,
-    values_of,
 )
+
+GROUP_ROWS = 4096  # of writes that are stored together, at most, unless one has more
+
+
+class Later(Exception):  # noqa: N818  it is no error
+    """A write depends on what others of its group change: it is of the next group."""
+
+
+class Group:
+    """Writes that are stored together; ``forget``: what was learned from items leaves with them."""
+
+    def __init__(
+        self, journal: Journal, view: View, learner: Learner, *, forget: bool = True
+    ) -> None:
+        self._journal, self._directory, self._learner = journal, view.now.directory, learner
+        self._forgets = forget and learner.is_ready
+        self.parts: list[Part] = []
+        self.next_id = 0 if journal.id_kind == "strings" else self._directory.next_id
+        self._first_key = int(journal.next_keys(1)[0])  # a mark: items may get others
+        self._keys: dict[Any, int] = {}  # of its new items, by their ids
+        self._touched: set[int] = set()
+        self._n_rows = self._n_new = self._n_learned = 0
+        self._is_full = self.is_logged = False
+
+    def find(self, ids: NDArray[Any], *, may_be_new: bool = False) -> Keys:
+        """Return the keys of items, -1 for those that are not there."""
+        found = self._directory.find(ids)
+        if self._touched and not self._touched.isdisjoint(found.tolist()):
+            raise Later
+        if not self._keys:
+            return found
+        names = zip(ids.tolist(), found.tolist(), strict=True)
+        now = np.array([self._keys.get(*each) for each in names], np.int64)
+        if not may_be_new and (now != found).any():
+            raise Later
+        return now
+
+    def takes(self, part: Part) -> bool:
+        """Whether a write may be stored with the others."""
+        n, n_new = self._n_rows + len(part.ids), self._n_new + len(part.ids) * part.is_new
+        is_logged = self._journal.takes(n, n_new)
+        if not self.parts:
+            self.is_logged = is_logged
+            return True
+        if self._is_full or n > GROUP_ROWS or is_logged != self.is_logged:
+            return False
+        if not is_logged and part.kind is not self.parts[0].kind:
+            return False
+        n_learned = self._count_learned(part)
+        return not n_learned or self._n_learned + n_learned <= self._until_stage
+
+    def add(self, part: Part) -> None:
+        """Take a write."""
+        names, touched, n_learned = part.ids.tolist(), part.touched, self._count_learned(part)
+        if part.is_new:
+            first = self._first_key + len(self._keys)
+            self._keys.update(zip(names, range(first, first + len(names)), strict=True))
+            if part.ids.dtype != object:
+                self.next_id = max(self.next_id, int(part.ids.max()) + 1)
+        self._touched.update(touched.tolist())
+        self._n_rows += len(names)
+        self._n_new += len(names) * part.is_new
+        self._n_learned += n_learned
+        self.parts.append(part)
+        self._is_full = (
+            not self._journal.has_items
+            or self._has_first_labels(part)
+            or (n_learned > 0 and self._n_learned >= self._until_stage)
+            or (self._forgets and len(touched) > 0 and len(self._touched) >= self._until_forgotten)
+        )
+
+    def _count_learned(self, part: Part) -> int:
+        """How many items of a write are learned from, at most."""
+        if self._learner.hasher.needs_labels:
+            return len(part.named)
+        return len(part.ids) if part.kind in (Addition, Labelling) else 0
+
+    def _has_first_labels(self, part: Part) -> bool:
+        """Whether a write has labels that decide which ones later writes may have."""
+        several, known = self._learner.several_, self._directory.classes.keys()
+        if several is None:
+            return bool(part.named)
+        return several and not {*chain(*part.named)} <= known
+
+    @cached_property
+    def _until_stage(self) -> int:
+        return self._learner.n_until_stage
+
+    @cached_property
+    def _until_forgotten(self) -> int:
+        return self._learner.n_until_forgotten
+
+    def of(self, *kinds: type[Write]) -> list[Part]:
+        """Return the parts of some kinds, in their order."""
+        return [part for part in self.parts if part.kind in kinds]
 
 
 class Writer:
@@ -203,6 +303,8 @@ class Writer:
             n_items=n_items,
             forget=forget,
         )
+        if not self._learner.n_judged_:
+            return learner, NO_KEYS
         learner, judged = self._feedback.without(_joined(deleted), learner)
         learner, _ = self._feedback.without(_joined(relabelled), learner, queries=False)
         return self._feedback.renamed(old, new, learner), judged
@@ -218,3 +320,8 @@ def _split(array: NDArray[Any], parts: Sequence[Part]) -> list[NDArray[Any]]:
     """Return what was made of all parts at once, part by part."""
     ends = np.cumsum([len(part.ids) for part in parts])[:-1]
     return np.split(array, ends) if parts else []
+
+
+def values_of(parts: Iterable[Part], name: str) -> list[Any]:
+    """Return what all items of some parts have, one after the other."""
+    return [value for part in parts for value in getattr(part, name)]
