@@ -43,7 +43,13 @@ from streamhash.estimators import (
     validate_data,
 )
 from streamhash.frames import with_vectors
-from streamhash.kernels.learning.row_products import blocks_of_blas, product_by_blocks
+from streamhash.kernels.learning.row_products import (
+    OWN_BLOCKS,
+    are_alike,
+    blocks,
+    blocks_of_blas,
+    product_by_blocks,
+)
 from streamhash.labels import as_numpy, check_labels, same_width, with_labels
 from streamhash.learned import (
     MOST,
@@ -93,28 +99,44 @@ def row_product(X: Matrix, W: Matrix) -> Matrix:
     """Return X (n, d) W (d, k) such that a row of it is the same, bit for bit, in any company.
 
     Few rows are summed in the order of BLAS, where that is known (``kernels/learning/``); else
-    rows of zeros are added until BLAS goes its general way, in whole tiles.
+    rows of zeros are added until BLAS goes its general way, in whole tiles. Where BLAS does not
+    treat all rows alike, it is not asked.
     """
-    if 0 < len(X) <= FEW_ROWS and X.shape[1] > SHORT_SUM:
-        blocks = known_blocks(*W.shape)
-        if blocks is not None:
-            return product_by_blocks(X, W, blocks)
+    if not (X.size and W.size):
+        return np.asarray(X @ W)
+    is_few = len(X) <= FEW_ROWS and X.shape[1] > SHORT_SUM
+    if is_few or not _rows_are_alike(*W.shape):
+        ends = known_blocks(*W.shape)
+        if ends is not None:
+            return product_by_blocks(X, W, ends)
     return _blas_product(X, W)
 
 
 @lru_cache(1024)
+def _rows_are_alike(d: int, k: int) -> bool:
+    with single_threaded_blas():
+        return are_alike(d, k, _least_rows(d, k), _blas_product)
+
+
+@lru_cache(1024)
 def known_blocks(d: int, k: int) -> NDArray[np.int64] | None:
-    """Return where the blocks end by which BLAS sums d terms; None if that is not known."""
+    """Return where the blocks end by which d terms are summed; None if BLAS alone knows."""
+    if not _rows_are_alike(d, k):
+        return blocks(d, *OWN_BLOCKS)
     with single_threaded_blas():
         return blocks_of_blas(d, k, _blas_product)
 
 
+def _least_rows(d: int, k: int) -> int:
+    """Return how many rows BLAS takes in its general way."""
+    return SMALL_PRODUCT // (d * k) + 1 if d > SHORT_SUM else 1
+
+
 def _blas_product(X: Matrix, W: Matrix) -> Matrix:
     n, d = X.shape
-    least = SMALL_PRODUCT // (d * W.shape[1]) + 1 if d > SHORT_SUM else 1
-    missing = max(least - n, 0)
+    missing = max(_least_rows(*W.shape) - n, 0)
     missing += -(n + missing) % 4
-    if missing == 0 or n == 0:
+    if missing == 0:
         return np.asarray(X @ W)
     filled = np.zeros((n + missing, d), X.dtype)
     filled[:n] = X

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.base import HasherAround, Matrix, OnlineHasher, StreamPart
+from streamhash.base import HasherAround, Matrix, OnlineHasher, StreamPart, row_product
 from streamhash.errors import InputError
 from streamhash.estimators import clone
 from streamhash.learned import WIDEST, AnyOf, Array, Count, Part, Real, Table
@@ -406,7 +406,8 @@ class RadialMap(StreamPart):
         elif max(rows.max(initial=0), -rows.min(initial=0)) > LONGEST:  # as far from all as can be
             rows = np.clip(rows, -np.float32(LONGEST), np.float32(LONGEST))
         lengths = np.einsum("ij,ij->i", rows, rows)[:, None]  # (n, 1)
-        features = rows @ anchors.T  # (n, m)
+        product = row_product if rows.dtype == np.float32 else np.matmul
+        features: NDArray[Any] = product(rows, anchors.T)  # (n, m)
         features *= -2
         features += lengths
         features += np.einsum("ij,ij->i", anchors, anchors)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamhash.base import Matrix, new_generator, random_directions
+from streamhash.base import Matrix, new_generator, random_directions, row_product
 from streamhash.classes import ClassTable
 from streamhash.features import NormalizedHasher, unit_length
 from streamhash.hashers._regression import solve_ridge, stage_regression
@@ -243,7 +243,7 @@ class FOH(NormalizedHasher):
         self.item_counts_ = np.bincount(places.reshape(-1), counts).astype(np.float64)[order]
 
     def _project(self, X: Matrix) -> Matrix:
-        return np.asarray(X @ (self._mean() if self.weights == "averaged" else self.W_))
+        return row_product(X, self._mean() if self.weights == "averaged" else self.W_)
 
     def _mean(self) -> Matrix:
         mean: Matrix = (self.total_ / max(self.n_stages_, 1)).astype(np.float32)

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from streamhash import base
+from streamhash import SDOH, base
+from streamhash.hashers import sdoh
 from streamhash.kernels.learning.row_products import (
+    are_alike,
     blocks,
     blocks_of_blas,
     plain_product,
@@ -46,7 +48,62 @@ def test_an_order_of_another_kind_is_not_known():
 
 def test_without_known_blocks_blas_makes_the_product(monkeypatch):
     X, W = random_arrays(3, 1000, 20)
-    whole = base.row_product(np.concatenate([X] * 50), W)[:3]
-    assert np.array_equal(base.row_product(X, W), whole)
+    monkeypatch.setattr(base, "_rows_are_alike", lambda *_: True)
     monkeypatch.setattr(base, "known_blocks", lambda *_: None)
-    assert np.array_equal(base.row_product(X, W), whole)
+    asked = []
+    monkeypatch.setattr(
+        base, "_blas_product", lambda *both: asked.append(both) or both[0] @ both[1]
+    )
+    assert np.array_equal(base.row_product(X, W), X @ W)
+    assert len(asked) == 1
+
+
+def halved(X, W):
+    """As NumPy's BLAS for AVX2 does: of twelve rows, the first six are summed in another way."""
+    whole = product_by_blocks(X, W, blocks(X.shape[1], 448, 16))
+    first, second = X.copy(), X.copy()
+    first[:, 1::2] = second[:, ::2] = 0
+    one = blocks(X.shape[1], 448, 16)
+    parts = product_by_blocks(first, W, one) + product_by_blocks(second, W, one)
+    return np.where((np.arange(len(X)) % 12 < 6)[:, None], parts, whole)
+
+
+@pytest.mark.parametrize(("d", "k"), [(100, 64), (784, 16)])
+def test_rows_that_are_not_alike_are_found(d, k):
+    def alike(X, W):
+        return product_by_blocks(X, W, blocks(d, 448, 16))
+
+    assert are_alike(d, k, 1, alike)
+    assert not are_alike(d, k, 1, halved)
+
+
+@pytest.fixture
+def blas_for_avx2(monkeypatch):
+    """A BLAS that does not treat rows alike."""
+    monkeypatch.setattr(base, "_blas_product", halved)
+    for name in ("_rows_are_alike", "known_blocks"):
+        monkeypatch.setattr(base, name, getattr(base, name).__wrapped__)
+    monkeypatch.setattr(sdoh, "known_blocks", base.known_blocks)
+
+
+@pytest.mark.usefixtures("blas_for_avx2")
+@pytest.mark.parametrize(("d", "k"), [(16, 33), (100, 64), (784, 16), (3584, 100)])
+def test_where_rows_are_not_alike_blas_is_not_asked(d, k):
+    X, W = random_arrays(300, d, k)
+    assert not np.array_equal(halved(X[:8], W)[7], halved(X[7:8], W)[0])
+    whole = base.row_product(X, W)
+    np.testing.assert_allclose(whole, plain_product(X, W), rtol=1e-4, atol=1e-3)
+    for n in (1, 3, 4, 5, 64, 131):
+        parts = [base.row_product(X[i : i + n], W) for i in range(0, 300, n)]
+        assert np.array_equal(np.concatenate(parts), whole)
+
+
+@pytest.mark.usefixtures("blas_for_avx2")
+def test_class_scores_of_few_rows_are_those_of_many():
+    random = np.random.default_rng(0)
+    X, y = random.standard_normal((300, 40), np.float32), random.integers(5, size=300)
+    model = SDOH(16, n_features=500, random_state=0).partial_fit(X, y)
+    whole = model.project(X)
+    parts = [model.project(X[i : i + 2]) for i in range(0, 50, 2)]
+    assert np.array_equal(np.concatenate(parts), whole[:50])
+    assert model._few[2] is not None

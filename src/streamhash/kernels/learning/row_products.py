@@ -1,4 +1,9 @@
-"""Products of few rows with a matrix, with the very bits that BLAS gives the same rows among many.
+"""Products of rows with a matrix, with the same bits for a row in any company.
+
+Not every BLAS treats the rows of a product alike: that of NumPy 2.4 for AVX2 sums rows at some
+places in two halves, and others in one. ``are_alike`` tries it, and where they are not, the loop
+below takes the place of BLAS. It does so for few rows in any case, with the very bits that BLAS
+gives the same rows among many:
 
 BLAS copies the whole matrix into an order of its own before it multiplies, which takes longer than
 the product of a few rows. A row's entries are sums of d products each, and rounding makes a sum
@@ -23,6 +28,9 @@ Ends = NDArray[np.int64]  # where blocks end
 LONGEST_BLOCKS = range(128, 1057, 32)  # terms; 448 where there is AVX-512, 320 to 768 elsewhere
 ROUNDED_TO = (4, 8, 16, 32)  # terms that halves of a block are made a multiple of
 COMPARED = 128  # sums at least, of which not one may differ
+PLACES = range(0, 25, 4)  # rows more, for a BLAS that takes them by twelves
+OWN_BLOCKS = (448, 16)  # as with AVX-512, where BLAS does not treat rows alike
+TILE = 32  # rows whose sums are made at once
 
 
 def plain_product(X: Floats, W: Floats) -> NDArray[np.float64]:
@@ -47,6 +55,18 @@ def blocks(d: int, longest: int, rounded_to: int) -> Ends:
         start += size
         ends.append(start)
     return np.array(ends, np.int64)
+
+
+def are_alike(d: int, k: int, least: int, product: Callable[[Floats, Floats], Floats]) -> bool:
+    """Tell whether ``product`` of d terms and k columns has the same bits for a row at any place.
+
+    It is asked for ``least`` rows and somewhat more, which are all the same.
+    """
+    random = np.random.default_rng(0)
+    x, W = random.standard_normal((1, d), np.float32), random.standard_normal((d, k), np.float32)
+    products = (product(np.repeat(x, least + more, axis=0), W) for more in PLACES)
+    first = next(products)
+    return bool((first == first[0]).all()) and all((each == first[0]).all() for each in products)
 
 
 def blocks_of_blas(d: int, k: int, product: Callable[[Floats, Floats], Floats]) -> Ends | None:
@@ -75,8 +95,14 @@ def product_by_blocks(X: Floats, W: Floats, ends: Ends) -> Floats:
     out = np.zeros((len(X), W.shape[1]), np.float32)
     # Arrays that are read-only would be other types to the compiled loop.
     rows, weights = (np.require(each, np.float32, ["C", "W"]) for each in (X, W))
-    add_blocks(rows, weights, ends, out)
+    _add_by_tiles(rows, weights, ends, out)
     return out
+
+
+@kernel
+def _add_by_tiles(X: Any, W: Any, ends: Any, out: Any) -> None:
+    for start in range(0, len(X), TILE):
+        add_blocks(X[start : start + TILE], W, ends, out[start : start + TILE])
 
 
 @kernel
@@ -87,14 +113,17 @@ def add_blocks(X: Any, W: Any, ends: Any, out: Any) -> None:
     start = 0
     for end in ends:
         sums[:] = 0
-        whole = end - (end - start) % 4
-        for i in range(start, whole, 4):
+        whole = end - (end - start) % 8
+        for i in range(start, whole, 8):
             w0, w1, w2, w3 = W[i], W[i + 1], W[i + 2], W[i + 3]
+            w4, w5, w6, w7 = W[i + 4], W[i + 5], W[i + 6], W[i + 7]
             for row in range(n):
                 own = sums[row]
                 x0, x1, x2, x3 = X[row, i], X[row, i + 1], X[row, i + 2], X[row, i + 3]
+                x4, x5, x6, x7 = X[row, i + 4], X[row, i + 5], X[row, i + 6], X[row, i + 7]
                 for j in range(k):
-                    own[j] = (((own[j] + x0 * w0[j]) + x1 * w1[j]) + x2 * w2[j]) + x3 * w3[j]
+                    s = (((own[j] + x0 * w0[j]) + x1 * w1[j]) + x2 * w2[j]) + x3 * w3[j]
+                    own[j] = (((s + x4 * w4[j]) + x5 * w5[j]) + x6 * w6[j]) + x7 * w7[j]
         for i in range(whole, end):
             for row in range(n):
                 for j in range(k):
