@@ -5,7 +5,8 @@ import shutil
 import numpy as np
 import pytest
 
-from streamhash import HCOH, OKH, SDOH
+from streamhash import HCOH, OKH, SDOH, FileError
+from streamhash.errors import ConflictError, NotFoundError
 from streamhash.live import (
     Addition,
     Collection,
@@ -215,3 +216,21 @@ def test_the_same_over_folds_of_the_log(tmp_path, monkeypatch):
     one.close(), many.close()
     with Collection.open(tmp_path / "one") as one, Collection.open(tmp_path / "many") as many:
         assert content(one) == content(many)
+
+
+def test_what_cannot_be_read_is_told_each_that_needs_it(tmp_path):
+    X = stream(60, np.random.default_rng(0))
+    with Collection.create(tmp_path / "items", METHODS["forgets"](), refresh="manual") as items:
+        items.add(range(30), X[:30], [0, 1, 2] * 10)
+    with Collection.open(tmp_path / "items") as items:
+        shutil.rmtree(tmp_path / "items" / "state.lance" / "data")  # what was learned
+        done = items.write_each(
+            [
+                Addition([1], X[30:31], [1]),
+                Addition([30], X[30:31], [1]),
+                Labelling([99], [1]),
+                Labelling([3], [1]),
+            ]
+        )
+        assert [*map(type, done)] == [ConflictError, FileError, NotFoundError, FileError]
+        assert len(items) == 30

@@ -178,7 +178,7 @@ class Writer:
                 if group.parts:
                     self._store(group)
         except Exception as error:  # noqa: BLE001  whatever it is, it is of these calls
-            if group is None:  # nothing can be changed, as each is told
+            if group is None or not done:  # it is of the first, and each of the others tries itself
                 return [error]
             if isinstance(error, InputError) and len(group.parts) > 1:
                 return self._write_group(writes[:1])  # which of them it is, each alone tells
