@@ -5,21 +5,25 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from llvmlite.binding import get_host_cpu_name
 
 FOLDER = Path(__file__).parents[1] / "results" / "benchmarks"
 
 
 def cpu_model() -> str:
-    """What the processor calls itself."""
+    """What the processor calls itself; of AMD, whose virtual ones have no number, which Zen."""
     model = platform.processor() or platform.machine()
     facts = Path("/proc/cpuinfo")
     if facts.exists():
         lines = facts.read_text().splitlines()
         model = next((line.split(": ")[1] for line in lines if "model name" in line), model)
-    return model
+    zen = re.fullmatch(r"znver(\d+)", get_host_cpu_name())
+    return f"{model} Zen {zen[1]}" if zen else model
 
 
 def describe_machine(*packages: str) -> str:

@@ -32,9 +32,10 @@ from _machine import describe_machine
 from serve_empty import processor
 from serve_load import service
 from streamhash import SDOH, set_threads
-from streamhash.live import Collection, journal, learner, log, validation, view, writer
+from streamhash.live import Collection, arrow, journal, learner, log, validation, view, writer
 
 D, BITS, BATCH = 128, 64, 1000
+TURN = 50  # batches, one after the other
 SEARCHED = 5000  # adds beside searches, at least,
 FOLDED = 64  # of which so many are in the log when it is folded
 PAUSE = 0.001  # seconds from a search to the next
@@ -303,21 +304,40 @@ def served(folder: Path, seconds: int) -> None:
                 )
 
 
+def ids_of(batch: int) -> Any:
+    """The ids of a batch."""
+    return np.arange(10_000 + batch * BATCH, 10_000 + (batch + 1) * BATCH)
+
+
 def batches(folder: Path, n: int) -> None:
     """Batches without labels, by turns with Lance's append of the same rows."""
     import lance
     import pyarrow as pa
 
     items, ours, lances = made(folder, "batches"), Timed(), Timed()
-    for i in range(n):
+    for turn in range(0, n, TURN):
         # Others each time: Lance takes longer over a file in which rows come again.
-        rows = RANDOM.standard_normal((BATCH, D)).astype(np.float32)
-        flat = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), D)
-        ids = np.arange(10_000 + i * BATCH, 10_000 + (i + 1) * BATCH)
-        table = pa.table({"id": ids, "vector": flat})
-        mode, place = "append" if i else "create", str(folder / "batches.lance")
-        lances.call(lambda t=table, m=mode, p=place: lance.write_dataset(t, p, mode=m))  # type: ignore[misc]
-        ours.call(lambda ids=ids, rows=rows: items.add(ids, rows))  # type: ignore[misc]
+        rows = RANDOM.standard_normal((TURN, BATCH, D)).astype(np.float32)
+        tables = [
+            pa.table({"id": ids_of(turn + i), "vector": arrow.vector_array(each)})
+            for i, each in enumerate(rows)
+        ]
+
+        def append(turn: int = turn, tables: list[Any] = tables) -> None:
+            for i, table in enumerate(tables, turn):
+                lance.write_dataset(
+                    table, str(folder / "batches.lance"), mode="append" if i else "create"
+                )
+
+        def add(turn: int = turn, rows: Any = rows) -> None:
+            for i, each in enumerate(rows, turn):
+                items.add(ids_of(i), each)
+            for thread in threading.enumerate():  # what is written aside counts
+                if thread.name.startswith(("streamhash-ahead", "streamhash-tidy")):
+                    thread.join()
+
+        lances.call(append)
+        ours.call(add)
     print(f"\n{'batches of 1,000, d = 128':<34}{'items/s':>10}{'items/s of CPU':>16}")
     rates = []
     for name, timed in (("Lance, append (not synced)", lances), ("collection", ours)):

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from performance_tables import adds, batches, chosen, machines, shares, tenths, times_ours
+from performance_tables import batches, chosen, machines, shares, tenths, times_ours, writes
 from streamhash.lab.report.figures import (
     BLUE,
     FLOOR,
@@ -36,7 +36,7 @@ def draw_search() -> "Figure":
 
 def _draw_lines(axes: "Axes", n_queries: int) -> None:
     bits: list[int] = []
-    for (machine, rows), colour in zip(machines().items(), (VERMILION, BLUE), strict=False):
+    for (machine, rows), colour in zip(machines().items(), (VERMILION, BLUE, GREEN), strict=False):
         for data, dashes in DASHES.items():
             facts = {"part": "nearest", "data": data, "queries": n_queries}
             own = sorted({row["bits"] for row in chosen(rows, **facts)})
@@ -80,12 +80,15 @@ def draw_writes() -> "Figure":
     """Draw single adds by how many come at a time, adds along many of them, and batches."""
     figure = new_figure(9.6, 3.4)
     left, middle, right = figure.subplots(1, 3, width_ratios=[3, 3, 2])
-    for name, series in adds().items():
-        colour = BLUE if "threads" in name else VERMILION
-        dashes = DASHES["uniform"] if "without" in name else DASHES["clustered"]
+    for (who, kind), series in writes().items():
+        if not kind.startswith("add"):
+            continue
+        colour = BLUE if who == "threads" else VERMILION
+        dashes = DASHES["uniform"] if kind == "add" else DASHES["clustered"]
         at_once = sorted(series)
+        label = f"{who}: {kind}"
         per_second = [series[n] for n in at_once]
-        left.plot(at_once, per_second, marker="o", color=colour, linestyle=dashes, label=name)
+        left.plot(at_once, per_second, marker="o", color=colour, linestyle=dashes, label=label)
     left.plot(
         [1, 64], [150, 2000], linestyle="none", marker="_", ms=16, color=INK, label="asked for"
     )

@@ -48,7 +48,7 @@ def machines() -> dict[str, list[Row]]:
     """Rows of the benchmark of search by machine, each by a short name."""
     found: dict[str, list[Row]] = {}
     for row in rows("search"):
-        name = " ".join(re.sub(r"\([^)]*\)", "", row["machine"]).split()[:2])
+        name = re.sub(r"\([^)]*\)| Processor.*", "", row["machine"])
         found.setdefault(name, []).append(row)
     return found
 
@@ -172,17 +172,15 @@ def evaluation_table() -> str:
     return markdown(["mAP, times as fast", *head], [[way, *each] for way, each in found.items()])
 
 
-def adds() -> dict[str, dict[int, float]]:
-    """Single rows that were added a second, by how they came and how many came at a time."""
-    found: dict[str, dict[int, float]] = {}
+def writes() -> dict[tuple[str, str], dict[int, float]]:
+    """Single rows that were written a second, by who and what, and how many came at a time."""
+    found: dict[tuple[str, str], dict[int, float]] = {}
     for block in printed("commits").split("\n\n"):
         head, *lines = block.splitlines()
         if head.startswith(("threads, single", "clients over")):
             for line in lines:
-                at_once, labels, per_second = re.match(
-                    r"(\d+), (\w+) labels +([\d,]+)", line
-                ).groups()  # type: ignore[union-attr]
-                series = found.setdefault(f"{head.split(',')[0]}, {labels} labels", {})
+                at_once, kind, per_second = re.match(r"(\d+), (\w.*?)  +([\d,]+)", line).groups()  # type: ignore[union-attr]
+                series = found.setdefault((head.split(",")[0], kind), {})
                 series[int(at_once)] = float(per_second.replace(",", ""))
     return found
 

@@ -32,7 +32,8 @@ dies leaves behind, at whatever point, is this:
   the notes with it, changes nothing; it is made up for at the next opening.
 - *Folding the log* commits its items, deletes and labels, and then the learner with the name of
   another log. Until that row is there the log counts, and doing it again does no harm: an item that
-  the dataset has is not taken from the log, and a label that comes twice is the same.
+  the dataset has is not taken from the log, and a label that comes twice is the same. Of many items
+  a thread writes files before (``ahead.py``), which no version knows until then.
 - *A second writer*, if the lock fails, commits the learner's row anew before its first change where
   there is a log, and looks at the log once more. The first one looks at the versions after each
   record; so either the second has seen the record, or the first is refused.
@@ -80,6 +81,7 @@ from streamhash.errors import (
 )
 from streamhash.live import arrow, log
 from streamhash.live.addresses import Addresses
+from streamhash.live.ahead import Ahead
 from streamhash.live.arrow import CODE, Batch, Columns, Keys, import_lance, import_pyarrow
 from streamhash.live.delta import Delta
 from streamhash.live.judgements import Judgements, judgements_of
@@ -87,7 +89,7 @@ from streamhash.live.learner import Learner
 from streamhash.live.locks import ReaderLease, WriterLock, leased, uninterrupted
 from streamhash.live.log import Change, Log, Tail
 from streamhash.live.pages import VectorFiles
-from streamhash.live.store import WAY_BACK, File, Join, Rewrite, Store, data_files
+from streamhash.live.store import WAY_BACK, File, Join, Loose, Rewrite, Store, data_files
 from streamhash.search.directory import Coded, Directory, LiveKeys
 
 if TYPE_CHECKING:
@@ -114,6 +116,7 @@ MANY_ITEMS = 100_000  # whose ids take time to look at, when a collection is ope
 KEPT = 3  # versions of each dataset, at least
 LOG_BYTES = 2**23  # of the log, from which on it is folded,
 LOG_CHANGES = 2048  # or so many records
+AHEAD_BYTES = 2**21  # of its vectors that are written to files before, by a thread
 MOST_DELTAS = 64  # of the learner, one after the other, before it is stored whole again
 SMALL_BYTES = 2**21  # of vectors of a change that goes to the log, at most,
 SMALL_KEYS = 4096  # or so many items
@@ -576,12 +579,10 @@ class Journal:
                 self._write_learner(self._versions)
                 self._learner_behind = False
 
-    def _append(
-        self, name: str, columns: "dict[str, Any] | pa.Table", *, is_followed: bool = False
-    ) -> None:
+    def _append(self, name: str, columns: "dict[str, Any] | pa.Table", **options: Any) -> None:
         """Commit rows, after those that are there."""
         table = _table(name, columns) if isinstance(columns, dict) else columns
-        self.store.append(name, table, _fragment_rows(table.schema), is_followed=is_followed)
+        self.store.append(name, table, _fragment_rows(table.schema), **options)
 
     def _overwrite(
         self, name: str, columns: dict[str, Any], *, is_prepared: bool = False, **metadata: str
@@ -716,11 +717,15 @@ class Journal:
 
     def _fold_tail(self, tail: Tail) -> None:
         """Commit items, deletes and labels; they count when the learner's row is there."""
-        rows, places = tail.rows, tail.places()
+        rows, places, n_ahead = tail.rows, tail.places(), 0
         if rows.size and not len(places):  # the version has to go on, lest keys come again
             places = np.array([rows.size - 1])
         if len(places):
-            self._append("items", self._items_table(rows, places), is_followed=True)
+            loose: Sequence[Loose] = ()
+            if tail.ahead is not None:  # some of these may be gone, and are deleted below
+                n_ahead, loose = tail.ahead.taken(self.dataset("items").schema)
+            table = self._items_table(rows, places[places >= n_ahead])
+            self._append("items", table, loose=loose, is_followed=True)
         if tail.gone:
             found = self._found(tail.gone_keys())
             if len(found):
@@ -729,8 +734,24 @@ class Journal:
             columns = {"key": tail.labelled, "label": tail.new_labels}
             self._append("labels", columns, is_followed=True)
 
+    def _write_ahead(self) -> None:
+        """Write rows of the log to files, in a thread, if there are enough of them."""
+        tail, rows = self._tail, self._tail.rows
+        n = rows.size - (0 if tail.ahead is None else tail.ahead.n_begun)
+        if n == 0 or n * rows.vectors[:1].nbytes < AHEAD_BYTES:
+            return
+        ahead = tail.ahead = tail.ahead or Ahead()
+        if not ahead.is_ready:
+            return
+        table = self._items_table(rows, np.arange(ahead.n_begun, rows.size))
+        dataset = self.dataset("items").checkout_version(self.version("items"))
+        n_fragment = _fragment_rows(table.schema)
+        write = partial(self.store.write_loose, "items", table, dataset, n_fragment)
+        ahead.begin(rows.size, dataset.schema, write)
+
     def _items_table(self, rows: log.Rows, places: Keys) -> "pa.Table":
-        some: Any = places if len(places) < rows.size else slice(rows.size)  # which copies nothing
+        first, end = (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
+        some: Any = slice(first, end) if end - first == len(places) else places  # it copies nothing
         return self._as_table(
             rows.keys[some],
             rows.ids[some],
@@ -1377,7 +1398,10 @@ class Journal:
             if self._tail.n_bytes > LOG_BYTES or self._tail.n_changes > LOG_CHANGES:
                 with self._or_later():
                     self.fold_log()
-            elif self._chores is not None:
+                return
+            with self._or_later():
+                self._write_ahead()
+            if self._chores is not None:
                 with self._or_later():
                     self.settle()
                     if next(self._chores, self) is self:
@@ -1477,7 +1501,9 @@ class Journal:
         return name in self._rewriting and self._rewriting[name].is_alive()
 
     def stop_rewriting(self) -> None:
-        """Wait until no other thread writes rows anew."""
+        """Wait until no other thread writes files."""
+        if self._tail.ahead is not None:
+            self._tail.ahead.wait()
         for thread in [*self._rewriting.values()]:
             if thread is not threading.current_thread():
                 thread.join()
@@ -1503,7 +1529,7 @@ class Journal:
             old = self._old_versions(name)[KEPT:]
             old = [version for version in old if version not in used.get(name, ())]
             is_all = self.pending is None and not any(map(self._is_rewriting, NAMES))
-            self.store.forget(name, old, all_files=is_all)
+            self.store.forget(name, old, all_files=is_all and self._tail.ahead is None)
         self.store.forget_sums()
 
     def disk_bytes(self) -> int | None:

@@ -29,7 +29,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,9 @@ from streamhash.errors import FileError
 from streamhash.live import arrow
 from streamhash.live.arrow import CODE, Batch, Keys
 from streamhash.live.checksums import sync, sync_handle
+
+if TYPE_CHECKING:
+    from streamhash.live.ahead import Ahead
 
 FOLDER, ACKNOWLEDGED = "log", "acknowledged"
 HEAD = struct.Struct("<QIQI")  # of a record: length, checksum, place, checksum of these
@@ -322,6 +325,7 @@ class Tail:
         self.n_changes = self.n_bytes = 0
         self.learner: tuple[bytes, int | None] | None = None  # the last that came whole,
         self.deltas: list[bytes] = []  # and what it differs by since then
+        self.ahead: Ahead | None = None  # rows of it that are in files already
 
     def __bool__(self) -> bool:
         return self.n_changes > 0

@@ -387,21 +387,35 @@ class Store:
 
     # ------------------------------------------------------------------------------------- writing
 
-    def append(self, name: str, table: "pa.Table", rows: int, *, is_followed: bool = False) -> None:
-        """Commit rows, after those that are there; ``rows`` at most a fragment."""
+    def append(
+        self,
+        name: str,
+        table: "pa.Table",
+        rows: int,
+        *,
+        loose: Sequence["Loose"] = (),
+        is_followed: bool = False,
+    ) -> None:
+        """Commit rows, after those that are there and loose ones; ``rows`` at most a fragment."""
         operation, dataset = import_lance().LanceOperation, self.find(name)
         if dataset is None:
             return self.overwrite(name, table, rows)
         # Lance puts an append on top of anybody's commit, but never a merge.
         there = dataset.get_fragments()
         first = 1 + max((fragment.fragment_id for fragment in there), default=-1)
-        new = [
-            {**each.to_json(), "id": first + i}
-            for i, each in enumerate(self._write_fragments(name, table, "append", rows))
-        ]
+        written = self._write_fragments(name, table, "append", rows) if len(table) else []
+        both = [*(fragment for each in loose for fragment in each.fragments), *written]
+        new = [{**each.to_json(), "id": first + i} for i, each in enumerate(both)]
         merged = [*[fragment.metadata for fragment in there], *map(_fragment, new)]
         merge = operation.Merge(merged, dataset.lance_schema)
-        return self._commit(name, merge, data_files(new), is_followed=is_followed)
+        kept = {file: known for each in loose for file, known in each.sums.items()}
+        files = data_files(each.to_json() for each in written)
+        return self._commit(name, merge, files, kept=kept, is_followed=is_followed)
+
+    def write_loose(self, name: str, table: "pa.Table", place: Any, rows: int) -> "Loose":
+        """Write rows that no version knows yet, checked and synced: any thread may do so."""
+        written = self.write_fragments(name, table, place, rows)
+        return Loose(written, self.keep(name, data_files(each.to_json() for each in written)))
 
     def overwrite(
         self, name: str, table: "pa.Table", rows: int, *, is_prepared: bool = False
@@ -696,6 +710,13 @@ class Store:
             self._sums.write_anew()
 
 
+class Loose(NamedTuple):
+    """Rows in fragments that no version knows yet."""
+
+    fragments: list[Any]
+    sums: dict[str, Sum]  # of their files
+
+
 class Join:
     """Some small fragments of a version, to be joined; their deleted rows are left out."""
 
@@ -752,9 +773,9 @@ class Rewrite:
         tables, self._waiting = [each for each in self._waiting if len(each)], []
         if tables:
             table = import_pyarrow().concat_tables(tables)
-            written = self._store.write_fragments(self.name, table, self._dataset, self._rows)
-            self.sums |= self._store.keep(self.name, data_files(each.to_json() for each in written))
-            self.new += written
+            written = self._store.write_loose(self.name, table, self._dataset, self._rows)
+            self.sums |= written.sums
+            self.new += written.fragments
             self.n_written += len(table)
 
 
