@@ -171,6 +171,20 @@ def to_json(value: Any) -> str | None:
     return text if text.isprintable() else json.dumps(value, sort_keys=True)
 
 
+def labels_to_json(labels: Sequence[Any]) -> list[str | None]:
+    """Return stored labels as JSON, None for None; of equal ones only one is written."""
+    if labels.count(None) == len(labels):
+        return [None] * len(labels)
+    known: dict[Any, str | None] = {}
+    texts = []
+    for label in labels:
+        key = type(label), label  # as 1 is equal to True
+        if key not in known:
+            known[key] = to_json(label)
+        texts.append(known[key])
+    return texts
+
+
 def from_json(texts: Sequence[str | None]) -> list[Any]:
     """Undo ``to_json``; of equal texts only one is read, and all different ones at once."""
     different = [*dict.fromkeys(text for text in texts if text is not None)]

@@ -751,13 +751,18 @@ class Journal:
 
     def _items_table(self, rows: log.Rows, places: Keys) -> "pa.Table":
         first, end = (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
-        some: Any = slice(first, end) if end - first == len(places) else places  # it copies nothing
+        is_run = end - first == len(places)
+        some: Any = slice(first, end) if is_run else places  # which copies nothing
+        lists = (rows.labels, rows.metadata)
+        labels, metadata = (
+            each[first:end] if is_run else [each[i] for i in places.tolist()] for each in lists
+        )
         return self._as_table(
             rows.keys[some],
             rows.ids[some],
             rows.vectors[some],
-            [rows.labels[i] for i in places.tolist()],
-            [rows.metadata[i] for i in places.tolist()],
+            labels,
+            metadata,
             None if rows.codes is None else rows.codes[some],
         )
 
@@ -811,7 +816,7 @@ class Journal:
         codes: Codes | None,
     ) -> Keys:
         """Store new items, with codes of the model that serves if there is one; return keys."""
-        keys, texts = self.next_keys(len(ids)), [arrow.to_json(label) for label in labels]
+        keys, texts = self.next_keys(len(ids)), arrow.labels_to_json(labels)
         self._append("items", self._as_table(keys, ids, vectors, texts, metadata, codes))
         return keys
 
@@ -1097,7 +1102,7 @@ class Journal:
 
     def append_labels(self, keys: Keys, labels: Sequence[Any]) -> None:
         """Store labels of items that are there."""
-        texts = [arrow.to_json(label) for label in labels]
+        texts = arrow.labels_to_json(labels)
         self._append("labels", {"key": keys, "label": texts})
 
     def read_labels(self, start: int = 0) -> Iterator[tuple[Keys, Coded]]:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 FOLDER, ACKNOWLEDGED = "log", "acknowledged"
 HEAD = struct.Struct("<QIQI")  # of a record: length, checksum, place, checksum of these
 WIDTH = struct.Struct("<I")  # of the length of the head
+ROOM = 2**23  # bytes of vectors in memory, at first; where none was written, it takes none
 NO_KEYS = np.empty(0, np.int64)
 # Of records; those of format 1 do not say so, and have the whole learner each. In those of format 2
 # a delta has fewer parts.
@@ -75,8 +76,8 @@ class Change(NamedTuple):
             "format": FORMAT,
             "first": int(self.keys[0]) if len(self.keys) else 0,
             "ids": self.ids.tolist(),
-            "labels": [*self.labels],
-            "metadata": [*self.metadata],
+            "labels": _if_any(self.labels),
+            "metadata": _if_any(self.metadata),
             "vectors": None if vectors is None else [str(vectors.dtype), vectors.shape[1]],
             "codes": None if codes is None else codes.shape[1],
             "gone": self.gone.tolist(),
@@ -111,8 +112,8 @@ class Change(NamedTuple):
             np.arange(head["first"], head["first"] + n),
             np.array(head["ids"], object if is_text else np.int64),
             vectors,
-            head["labels"],
-            head["metadata"],
+            head["labels"] or [None] * n,
+            head["metadata"] or [None] * n,
             codes,
             np.array(head["gone"], np.int64),
             np.array(head["labelled"], np.int64),
@@ -121,6 +122,11 @@ class Change(NamedTuple):
             head["state"],
             None if head.get("delta") is None else content[at:],
         )
+
+
+def _if_any(values: Sequence[str | None]) -> Sequence[str | None] | None:
+    """Return values, or None if all are None."""
+    return None if [*values].count(None) == len(values) else [*values]
 
 
 # ------------------------------------------------------------------------------------- the file
@@ -356,7 +362,7 @@ class Tail:
         now, n = self.rows, self.rows.size
         if n + len(change.keys) <= len(now.keys):
             return
-        room = max(n + len(change.keys), 2 * n, 64)
+        room = max(n + len(change.keys), 2 * n, ROOM // max(change.vectors[0].nbytes, 1))
 
         def wider(old: NDArray[Any] | None, new: Any) -> Any:
             if new is None:

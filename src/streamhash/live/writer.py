@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from streamhash.codes import Codes
 from streamhash.errors import InputError, copies
-from streamhash.live.arrow import Keys, to_json
+from streamhash.live.arrow import Keys, labels_to_json
 from streamhash.live.feedback import Feedback
 from streamhash.live.journal import Journal
 from streamhash.live.learner import Learner, Lesson
@@ -219,12 +219,12 @@ class Writer:
                 keys,
                 ids,
                 rows if new else None,
-                [to_json(name) for name in names],
+                labels_to_json(names),
                 texts,
                 codes,
                 gone=_joined([old, gone]),
                 labelled=given,
-                new_labels=[to_json(label) for label in labels],
+                new_labels=labels_to_json(labels),
             )
             with journal.recording(self._learner, learner, change):
                 show()

@@ -157,11 +157,11 @@ def _store(builder: Any, value: Any, pointer: Any) -> None:
     builder.store(value, builder.bitcast(pointer, value.type.as_pointer())).align = 1
 
 
-def _prefetch(builder: Any, pointer: Any) -> None:
-    """Ask for a line: to read, and to keep in all levels of the cache but the innermost."""
+def _prefetch(builder: Any, pointer: Any, level: int) -> None:
+    """Ask for a line, to read: for the innermost cache, level 3, or for the others, 2."""
     kind = ir.FunctionType(ir.VoidType(), [pointer.type, _I32, _I32, _I32])
     ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
-    builder.call(ask, [pointer, _I32(0), _I32(2), _I32(1)])
+    builder.call(ask, [pointer, _I32(0), _I32(level), _I32(1)])
 
 
 def _fill(builder: Any, value: Any) -> Any:
@@ -535,17 +535,22 @@ def _emit_equal(_: Any, planes: Any, codes: Any, block: Any, q: Any) -> Any:  # 
     return types.uint64(planes, codes, n, n), generate
 
 
-def _emit_fetch(_: Any, planes: Any, block: Any) -> Any:  # noqa: ARG001
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])  # type: ignore[no-untyped-call]
-        n_bytes = cgutils.unpack_tuple(builder, array.shape, 3)[1]  # type: ignore[no-untyped-call]
-        start = builder.mul(builder.mul(arguments[1], n_bytes), _I64(ITEMS_PER_BLOCK))
-        with cgutils.for_range(builder, n_bytes) as loop:
-            at = builder.add(start, builder.mul(loop.index, _I64(ITEMS_PER_BLOCK)))
-            _prefetch(builder, builder.gep(array.data, [at]))
-        return context.get_dummy_value()
+def _fetching(level: int) -> Any:
+    def emit(_: Any, planes: Any, block: Any, n: Any) -> Any:  # noqa: ARG001
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            array = cgutils.create_struct_proxy(signature.args[0])(  # type: ignore[no-untyped-call]
+                context, builder, value=arguments[0]
+            )
+            n_bytes = cgutils.unpack_tuple(builder, array.shape, 3)[1]  # type: ignore[no-untyped-call]
+            start = builder.mul(builder.mul(arguments[1], n_bytes), _I64(ITEMS_PER_BLOCK))
+            with cgutils.for_range(builder, arguments[2]) as loop:
+                at = builder.add(start, builder.mul(loop.index, _I64(ITEMS_PER_BLOCK)))
+                _prefetch(builder, builder.gep(array.data, [at]), level)
+            return context.get_dummy_value()
 
-    return types.void(planes, types.int64), generate
+        return types.void(planes, types.int64, types.int64), generate
+
+    return intrinsic(emit)
 
 
 def _emit_measure(
@@ -580,8 +585,9 @@ look: Any = _looking(_COUNTS, leaves=True)
 # every block is read to its end.
 look_weighted: Any = _looking(_WEIGHTS, leaves=False)
 _measure_block: Any = intrinsic(_emit_measure)
-# fetch(planes, block): ask for a block that will be read soon; one that is not there does no harm.
-fetch: Any = intrinsic(_emit_fetch)
+# fetch(planes, block, n): ask for the first bytes of a block that will be read soon, and
+# fetch_next(...) for one that is read at once; one that is not there does no harm.
+fetch, fetch_next = _fetching(2), _fetching(3)
 # equal_to(planes, codes, block, q): which items of a block have the code of row q, as bits.
 equal_to: Any = intrinsic(_emit_equal)
 

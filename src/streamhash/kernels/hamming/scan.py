@@ -47,6 +47,7 @@ from streamhash.kernels.hamming.planes import (
     as_queries,
     bits_in,
     fetch,
+    fetch_next,
     first_bit,
     group_size,
     look,
@@ -78,6 +79,8 @@ Batch = tuple[int, int]  # the first query, and the one after the last
 LAST_KEY = np.iinfo(np.int64).max
 BLOCKS_PER_CHUNK = 32  # 2,048 items, 16 KB of 64-bit codes
 CHUNK_BYTES = 1 << 17  # a quarter of the second cache, or an eighth
+SHORT_CODE = 16  # bytes: such items are read as fast as can be without being asked for
+BYTES_AHEAD = 1 << 13  # of longer ones; a processor by itself stops at each page of 4 KB
 CHUNKS_TO_THE_END = 15  # that queries read whole, before they try once more to leave blocks early
 QUERIES_PER_BATCH = 256  # they pass over a chunk one after the other
 QUERIES_WORTH_SLICING = 64  # slicing costs what some 50 queries gain by it
@@ -125,6 +128,12 @@ def item_ranges(n_items: int, n_batches: int) -> list[tuple[int, int]]:
 def blocks_per_chunk(n_bytes: int) -> int:
     """Blocks that stay in the second cache while all queries of a batch pass over them."""
     return max(CHUNK_BYTES // (ITEMS_PER_BLOCK * n_bytes), 1)
+
+
+@part
+def blocks_ahead(n_bytes: int) -> int:
+    """Blocks from the one that is read to the one that is fetched, for a query that is alone."""
+    return max(BYTES_AHEAD // (ITEMS_PER_BLOCK * n_bytes), 1)
 
 
 @part
@@ -343,7 +352,7 @@ def _collecting(*, alone: bool) -> Callable[..., None]:
         n_seen = 0
         out = np.empty(QUERIES_PER_GROUP * ITEMS_PER_BLOCK, np.uint16)
         masks = np.zeros(N_MASKS, np.uint64)
-        step = blocks_per_chunk(n_bytes) * stride
+        step, ahead = blocks_per_chunk(n_bytes) * stride, blocks_ahead(n_bytes) * stride
         whole = np.zeros(n, np.int64)  # chunks that the group from a query on still reads whole
         for chunk in range(first, last, step):
             q: Whole = 0
@@ -356,8 +365,10 @@ def _collecting(*, alone: bool) -> Callable[..., None]:
                 whole[q] = max(whole[q] - 1, 0)
                 masks[QUERIES_PER_GROUP] = 0
                 for block in range(chunk, min(chunk + step, last), stride):
-                    if q == 0 and group > 1:
-                        fetch(planes, block + step)
+                    if n == 1 and n_bytes > SHORT_CODE:
+                        fetch_next(planes, block + ahead, telling)
+                    elif q == 0 and group > 1:
+                        fetch(planes, block + step, n_bytes)
                     if len(allowed) > 0 and allowed[block] == 0:
                         continue
                     at = q if ITEMS_PER_BLOCK * (block + 1) <= ordered else n + q
@@ -552,14 +563,16 @@ def _gather(
     limits = np.full(n, radius + 1, np.uint16)
     out = np.empty(QUERIES_PER_GROUP * ITEMS_PER_BLOCK, np.uint16)
     masks = np.zeros(N_MASKS, np.uint64)
-    step = blocks_per_chunk(n_bytes)
+    step, ahead = blocks_per_chunk(n_bytes), blocks_ahead(n_bytes)
     for chunk in range(first, last, step):
         q = 0
         while q < n:
             group = group_size(n - q)
             for block in range(chunk, min(chunk + step, last)):
-                if q == 0 and group > 1:
-                    fetch(planes, block + step)
+                if n == 1 and n_bytes > SHORT_CODE:
+                    fetch_next(planes, block + ahead, telling)
+                elif q == 0 and group > 1:
+                    fetch(planes, block + step, n_bytes)
                 if len(allowed) > 0 and allowed[block] == 0:
                     continue
                 some = look(group, planes, codes, tables, block, q, limits, q, telling, out, masks)

@@ -34,10 +34,10 @@ Whole = int | np.int64
 BLOCKS_PER_SLICE = 8  # words of a vector
 N_DIGITS = 9  # binary digits of a sum
 LONGEST_SLICED = 64  # bytes of a code; those of longer ones could make more than 9 digits
-# Adding bits up takes about as long as counting so many of them, in sixteenths. Zen halves vectors
-# of 512 bits for logic, and counts fast; other processors that have them do neither.
-_HALVES = get_host_cpu_name().startswith("znver")
-COST = 9 if _HALVES or not get_host_cpu_features().get("avx512f", False) else 5
+# Adding bits up takes about as long as counting so many of them, in sixteenths. Zen counts
+# fast, and Zen 4 halves vectors of 512 bits for logic; other processors that have them do neither.
+_IS_ZEN = get_host_cpu_name().startswith("znver")
+COST = 9 if _IS_ZEN or not get_host_cpu_features().get("avx512f", False) else 5
 _CHOICES = 8  # carries of three bits: one for each way in which a query's may be
 _SLICE_BYTES = BLOCKS_PER_SLICE * ITEMS_PER_BLOCK // 8
 _RUNS = (64, 32, 4)  # slices that are added before the digits above theirs are touched
