@@ -536,19 +536,19 @@ def _emit_equal(_: Any, planes: Any, codes: Any, block: Any, q: Any) -> Any:  # 
 
 
 def _fetching(level: int) -> Any:
-    def emit(_: Any, planes: Any, block: Any, n: Any) -> Any:  # noqa: ARG001
+    def emit(_: Any, planes: Any, block: Any) -> Any:  # noqa: ARG001
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             array = cgutils.create_struct_proxy(signature.args[0])(  # type: ignore[no-untyped-call]
                 context, builder, value=arguments[0]
             )
             n_bytes = cgutils.unpack_tuple(builder, array.shape, 3)[1]  # type: ignore[no-untyped-call]
             start = builder.mul(builder.mul(arguments[1], n_bytes), _I64(ITEMS_PER_BLOCK))
-            with cgutils.for_range(builder, arguments[2]) as loop:
+            with cgutils.for_range(builder, n_bytes) as loop:
                 at = builder.add(start, builder.mul(loop.index, _I64(ITEMS_PER_BLOCK)))
                 _prefetch(builder, builder.gep(array.data, [at]), level)
             return context.get_dummy_value()
 
-        return types.void(planes, types.int64, types.int64), generate
+        return types.void(planes, types.int64), generate
 
     return intrinsic(emit)
 
@@ -585,8 +585,8 @@ look: Any = _looking(_COUNTS, leaves=True)
 # every block is read to its end.
 look_weighted: Any = _looking(_WEIGHTS, leaves=False)
 _measure_block: Any = intrinsic(_emit_measure)
-# fetch(planes, block, n): ask for the first bytes of a block that will be read soon, and
-# fetch_next(...) for one that is read at once; one that is not there does no harm.
+# fetch(planes, block): ask for a block that will be read soon, fetch_next for one that is read at
+# once; one that is not there does no harm.
 fetch, fetch_next = _fetching(2), _fetching(3)
 # equal_to(planes, codes, block, q): which items of a block have the code of row q, as bits.
 equal_to: Any = intrinsic(_emit_equal)

@@ -79,8 +79,8 @@ Batch = tuple[int, int]  # the first query, and the one after the last
 LAST_KEY = np.iinfo(np.int64).max
 BLOCKS_PER_CHUNK = 32  # 2,048 items, 16 KB of 64-bit codes
 CHUNK_BYTES = 1 << 17  # a quarter of the second cache, or an eighth
-SHORT_CODE = 16  # bytes: such items are read as fast as can be without being asked for
-BYTES_AHEAD = 1 << 13  # of longer ones; a processor by itself stops at each page of 4 KB
+SHORT_CODE = 16  # bytes: such items come as fast as can be without being asked for
+BYTES_AHEAD = 1 << 12  # of longer ones, for a query alone; leaving blocks early would hold it up
 CHUNKS_TO_THE_END = 15  # that queries read whole, before they try once more to leave blocks early
 QUERIES_PER_BATCH = 256  # they pass over a chunk one after the other
 QUERIES_WORTH_SLICING = 64  # slicing costs what some 50 queries gain by it
@@ -353,6 +353,7 @@ def _collecting(*, alone: bool) -> Callable[..., None]:
         out = np.empty(QUERIES_PER_GROUP * ITEMS_PER_BLOCK, np.uint16)
         masks = np.zeros(N_MASKS, np.uint64)
         step, ahead = blocks_per_chunk(n_bytes) * stride, blocks_ahead(n_bytes) * stride
+        is_streamed = n == 1 and n_bytes > SHORT_CODE
         whole = np.zeros(n, np.int64)  # chunks that the group from a query on still reads whole
         for chunk in range(first, last, step):
             q: Whole = 0
@@ -361,14 +362,16 @@ def _collecting(*, alone: bool) -> Callable[..., None]:
                 farthest = bound[q]
                 for other in range(q + 1, q + group):
                     farthest = max(farthest, bound[other])
-                telling = telling_bytes(farthest + 1, n_bytes) if whole[q] == 0 else n_bytes
+                telling = n_bytes
+                if whole[q] == 0 and not is_streamed:
+                    telling = telling_bytes(farthest + 1, n_bytes)
                 whole[q] = max(whole[q] - 1, 0)
                 masks[QUERIES_PER_GROUP] = 0
                 for block in range(chunk, min(chunk + step, last), stride):
-                    if n == 1 and n_bytes > SHORT_CODE:
-                        fetch_next(planes, block + ahead, telling)
+                    if is_streamed:
+                        fetch_next(planes, block + ahead)
                     elif q == 0 and group > 1:
-                        fetch(planes, block + step, n_bytes)
+                        fetch(planes, block + step)
                     if len(allowed) > 0 and allowed[block] == 0:
                         continue
                     at = q if ITEMS_PER_BLOCK * (block + 1) <= ordered else n + q
@@ -557,7 +560,8 @@ def _gather(
     From ``ends[q]`` on they are counted only. Items are those of the blocks ``first`` to ``last``.
     """
     n, n_bytes = codes.shape
-    telling = telling_bytes(radius + 1, n_bytes)
+    is_streamed = n == 1 and n_bytes > SHORT_CODE
+    telling = n_bytes if is_streamed else telling_bytes(radius + 1, n_bytes)
     tables = as_queries(codes).tables
     planes, _, deleted, size, _, _, moment, allowed = items
     limits = np.full(n, radius + 1, np.uint16)
@@ -569,10 +573,10 @@ def _gather(
         while q < n:
             group = group_size(n - q)
             for block in range(chunk, min(chunk + step, last)):
-                if n == 1 and n_bytes > SHORT_CODE:
-                    fetch_next(planes, block + ahead, telling)
+                if is_streamed:
+                    fetch_next(planes, block + ahead)
                 elif q == 0 and group > 1:
-                    fetch(planes, block + step, n_bytes)
+                    fetch(planes, block + step)
                 if len(allowed) > 0 and allowed[block] == 0:
                     continue
                 some = look(group, planes, codes, tables, block, q, limits, q, telling, out, masks)
