@@ -66,9 +66,9 @@ def _draw_threads(axes: "Axes") -> None:
                 axes.bar(at + 0.4 * shift - 0.2, one / two, 0.36, color=colour, label=label)
                 axes.annotate(
                     f"{one / two:.2f}", (at + 0.4 * shift - 0.2, one / two), (0, 2),
-                    textcoords="offset points", ha="center", fontsize=7, color=INK,
+                    textcoords="offset points", ha="center", fontsize=6, color=INK,
                 )  # fmt: skip
-            places.append(f"{machine.split()[0]}\n{n_bits}")
+            places.append(f"{machine.removeprefix('AMD EPYC ').removeprefix('Intel ')}\n{n_bits}")
     axes.axhline(1, color=FLOOR, linewidth=1)
     axes.set_xticks(range(len(places)), places, fontsize=8)
     axes.set_ylim(0, 2.3)
