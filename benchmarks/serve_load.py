@@ -112,7 +112,7 @@ class Memory:
 
 def ask_raw(client: Client, query: NDArray[np.float32]) -> tuple[int, bytes]:
     """Search for one vector; return the model that answered and the vector's code."""
-    head, content = client._frame("/api/search", {"k": K}, query[None])
+    head, content = client._frame("/search", {"k": K}, query[None])
     return head["model"], read_array(content, "uint8", [1, head["code_bytes"]])[0].tobytes()
 
 
@@ -234,6 +234,8 @@ def run(n: int, seconds: float, *, steady: bool, json: bool) -> bool:
                         except Empty:
                             continue
                     worker.join()
+                    if not load.seconds:
+                        raise SystemExit(f"no search was answered: {load.errors[0]}")
                     wrong = check(path, load)
                     ms = np.array(load.seconds) * 1000
                     models = sorted({model for model, _, _ in load.checked})
