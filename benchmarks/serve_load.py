@@ -4,7 +4,7 @@ refresh runs; no error, no answer of two models, and memory that stays flat.
     python benchmarks/serve_load.py                  100,000 and 1,000,000 items, about 20 s each
     python benchmarks/serve_load.py --minutes 10     ten minutes at each size, for memory
     python benchmarks/serve_load.py --items 100000   one size alone
-    python benchmarks/serve_load.py --steady         what was added is deleted: the size stays
+    python benchmarks/serve_load.py --steady         what was added is deleted, once it is learned
     python benchmarks/serve_load.py --json           searches as JSON, with labels and metadata
 
 Each of 1, 8 and 64 clients (threads of a process of their own) sends one search of one vector after
@@ -38,6 +38,7 @@ from streamhash.service.frames import read_array
 
 WIDTH, BITS, K, CLASSES = 128, 64, 10, 100
 NEW = 10**9  # ids of added items, from here on
+LEFT = 2000  # added items that are not deleted: those before are learned
 CHECKED = 100  # of so many answers, one is checked
 QUERIES = 20_000  # different ones: their neighbours are more items than the service remembers
 MAIN = "from streamhash.cli import main; main()"
@@ -156,7 +157,8 @@ class Adding:
     """A thread that adds labelled items all the while, and refreshes when asked to."""
 
     def __init__(self, url: str, *, steady: bool) -> None:
-        self.n_added, self.errors, self.refreshes = 0, list[str](), list[float]()
+        self.n_added, self.n_deleted = 0, 0
+        self.errors, self.refreshes = list[str](), list[float]()
         self._steady = steady
         self._url, self._stop, self._threads = url, threading.Event(), list[threading.Thread]()
 
@@ -183,8 +185,9 @@ class Adding:
                 ids = range(NEW + self.n_added, NEW + self.n_added + len(X))
                 try:
                     self.n_added += client.add(ids, X, y)
-                    if self._steady:
-                        client.delete(ids)
+                    if self._steady and self.n_added > LEFT:
+                        client.delete([each - LEFT for each in ids])
+                        self.n_deleted += len(ids)
                 except Exception as error:  # noqa: BLE001
                     self.errors.append(repr(error))
 
@@ -248,10 +251,9 @@ def run(n: int, seconds: float, *, steady: bool, json: bool) -> bool:
                         flush=True,
                     )
                     good &= not load.errors and not wrong
-            deleted = adding.n_added if steady else 0
             print(
-                f"{n:>9,} items, {adding.n_added} added and {deleted} deleted meanwhile, errors "
-                f"{len(adding.errors)}; refresh {adding.refreshes[0]:.1f} s\n"
+                f"{n:>9,} items, {adding.n_added} added and {adding.n_deleted} deleted meanwhile, "
+                f"errors {len(adding.errors)}; refresh {adding.refreshes[0]:.1f} s\n"
                 f"{n:>9,} items, {memory.summary()}",
                 flush=True,
             )
