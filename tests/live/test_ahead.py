@@ -18,7 +18,7 @@ ROW = X[:1].nbytes
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """Logs of a hundred items, some twenty of which are written at a time."""
+    """Logs of twenty changes, of which twenty rows are written at a time."""
     monkeypatch.setattr(journal, "LOG_CHANGES", 20)
     monkeypatch.setattr(journal, "AHEAD_BYTES", 20 * ROW)
 
@@ -31,8 +31,8 @@ def made(path):
     return items
 
 
-def add(items, start, n=10, **options):
-    items.add(range(start, start + n), X[start : start + n], Y[start : start + n], **options)
+def add(items, start, n=10):
+    items.add(range(start, start + n), X[start : start + n], Y[start : start + n])
 
 
 def content(items):
